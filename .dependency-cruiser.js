@@ -138,7 +138,7 @@ export default {
       severity: 'error',
       comment: 'utils, helpers, common and manager say nothing, so everything ends up in them.',
       from: {},
-      to: { path: '^(apps|libs|test|deploy)/(.*/)?(utils?|helpers?|common|[a-z-]*manager)(\\.[a-z.]+|/)' },
+      to: { path: '/(utils?|helpers?|common|[^/]*manager)[./]', pathNot: '^node_modules/' },
     },
     {
       name: 'no-unresolvable',
