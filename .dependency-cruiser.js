@@ -11,6 +11,7 @@ const tests = '\\.test\\.ts$|^libs/testing/|^test/';
  * @param {string} comment
  * @param {string} packages
  * @param {string} homes
+ * @returns {import('dependency-cruiser').IForbiddenRuleType}
  */
 const onlyBehind = (name, comment, packages, homes) => ({
   name,
