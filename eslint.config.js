@@ -145,6 +145,16 @@ export default defineConfig(
     },
     rules: {
       '@typescript-eslint/require-await': 'off',
+      // Node's runner waits for what it was told to test.
+      '@typescript-eslint/no-floating-promises': [
+        'error',
+        {
+          checkThenables: true,
+          allowForKnownSafeCalls: [
+            { from: 'package', name: ['test', 'it', 'describe', 'suite'], package: 'node:test' },
+          ],
+        },
+      ],
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
       // Parsed JSON is `any` in JavaScript, and there is no cast to say otherwise.
       '@typescript-eslint/no-unsafe-argument': 'off',
