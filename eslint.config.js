@@ -104,6 +104,11 @@ export default defineConfig(
     rules: { 'no-console': 'off' },
   },
   {
+    // Node runs these as they are, by leaving the types out: what would need more than that is an error at start.
+    files: ['test/bench/**/*.ts'],
+    rules: { '@typescript-eslint/parameter-properties': ['error', { prefer: 'class-property' }] },
+  },
+  {
     files: ['**/*.test.ts', 'test/**/*.ts', 'libs/testing/**/*.ts'],
     plugins: { jest },
     rules: {

@@ -3,12 +3,14 @@
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
-import { bringUp, takeDown } from '../deploy/local/stack.mjs';
 
 // Not the folder for temporary files, which may be memory, and is smaller than a Docker data root. The name is short
 // because paths of Unix sockets end at 107 bytes.
 const parent = '/var/tmp';
 const prefix = 'surefoot-test-';
+
+/** Loaded only when a stack is wanted: a broken set-up then fails the parts that need it, not the whole run. */
+const setUp = () => import('../deploy/local/stack.mjs');
 
 /** @returns {Promise<string>} its SUREFOOT_HOME */
 export async function bringUpPrivateStack() {
@@ -16,6 +18,7 @@ export async function bringUpPrivateStack() {
   const home = mkdtempSync(join(parent, prefix));
   writeFileSync(join(home, 'test-run.pid'), String(process.pid));
   current = home;
+  const { bringUp } = await setUp();
   await bringUp({ home });
   return home;
 }
@@ -49,6 +52,7 @@ async function sweep() {
 
 /** @param {string} home */
 async function remove(home) {
+  const { takeDown } = await setUp();
   await takeDown({ home });
   rmSync(home, { recursive: true, force: true });
 }
