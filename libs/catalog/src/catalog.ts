@@ -1,0 +1,163 @@
+/**
+ * The catalog's connections and its one kind of transaction.
+ *
+ * A lost reply to COMMIT is neither success nor failure. Each transaction learns its own id in its first round trip, and
+ * after a lost reply `pg_xact_status` (PostgreSQL manual, 9.26 "Transaction ID and Snapshot Information") says what became
+ * of it, once it is no longer in progress. Nothing else is decided, and nothing repeated, before that answer.
+ */
+import { setTimeout } from 'node:timers/promises';
+import pg from 'pg';
+import { CatalogFateUnknown, CatalogUnavailable, isServerAnswer, isUnavailable } from './errors.ts';
+
+export interface Tx {
+  query<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+}
+
+/** Server-side, milliseconds: no statement of ours on the catalog is long. */
+const STATEMENT_TIMEOUT_MS = 10_000;
+/** Client-side: a server that no longer answers is given up a little later than one that answers "timeout". */
+const QUERY_TIMEOUT_MS = 12_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+/** How long the fate of a lost COMMIT is asked for before the caller is told that it cannot be known now. */
+const FATE_DEADLINE_MS = 60_000;
+const FATE_INTERVAL_MS = 200;
+
+export interface CatalogOptions {
+  /** `postgres://…`; from local.env. */
+  readonly url: string;
+  /** Shown in pg_stat_activity. */
+  readonly applicationName: string;
+  readonly maxConnections: number;
+}
+
+/** The settings of every connection to the catalog, TypeORM's included. */
+export function connectionSettings(options: CatalogOptions): pg.PoolConfig {
+  return {
+    connectionString: options.url,
+    application_name: options.applicationName,
+    max: options.maxConnections,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    statement_timeout: STATEMENT_TIMEOUT_MS,
+    query_timeout: QUERY_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
+    keepAlive: true,
+  };
+}
+
+export class Catalog {
+  readonly #pool: pg.Pool;
+
+  /** @param pool a pool with `connectionSettings`; the catalog closes it. */
+  constructor(pool: pg.Pool) {
+    this.#pool = pool;
+    // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
+    pool.on('error', () => undefined);
+  }
+
+  static open(options: CatalogOptions): Catalog {
+    return new Catalog(new pg.Pool(connectionSettings(options)));
+  }
+
+  /** One statement of its own. @throws CatalogUnavailable when the statement read nothing and may be repeated. */
+  async query<Row extends object>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
+    try {
+      return (await this.#pool.query<Row>(text, [...values])).rows;
+    } catch (error) {
+      throw isUnavailable(error) ? new CatalogUnavailable('the catalog did not answer', { cause: error }) : error;
+    }
+  }
+
+  /**
+   * Runs `work` in one read-committed transaction. When this returns, it is committed; when it throws, it is not.
+   * @throws CatalogUnavailable when the whole may be repeated; whatever `work` throws otherwise.
+   */
+  async transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    const client = await this.#connect();
+    // Without a listener a connection that breaks between two statements would end the process.
+    const ignore = (): void => undefined;
+    client.on('error', ignore);
+    const leave = (broken: boolean): void => {
+      if (!broken) client.off('error', ignore);
+      client.release(broken);
+    };
+
+    let xid: string;
+    let result: T;
+    try {
+      xid = await begin(client);
+      result = await work({
+        query: async <Row extends object>(text: string, values: readonly unknown[] = []) =>
+          (await client.query<Row>(text, [...values])).rows,
+      });
+    } catch (error) {
+      leave(!(await rollback(client, error)));
+      throw isUnavailable(error)
+        ? new CatalogUnavailable('the catalog went away in a transaction', { cause: error })
+        : error;
+    }
+
+    try {
+      await client.query('commit');
+      leave(false);
+      return result;
+    } catch (error) {
+      if (isServerAnswer(error)) {
+        leave(!(await rollback(client, error)));
+        throw error;
+      }
+      leave(true);
+      if (await this.#committed(xid, error)) return result;
+      throw new CatalogUnavailable('the catalog went away before COMMIT took effect', { cause: error });
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end();
+  }
+
+  /** What became of a transaction whose COMMIT got no reply. */
+  async #committed(xid: string, cause: unknown): Promise<boolean> {
+    const giveUpAt = Date.now() + FATE_DEADLINE_MS;
+    for (;;) {
+      try {
+        const [row] = await this.query<{ status: string | null }>('select pg_xact_status($1::xid8) as status', [xid]);
+        if (row?.status === 'committed') return true;
+        if (row?.status === 'aborted') return false;
+        // `in progress`: the old backend still works on it. null: too old to be known, which a minute does not make it.
+      } catch (error) {
+        if (!isUnavailable(error)) throw error;
+      }
+      if (Date.now() > giveUpAt) throw new CatalogFateUnknown(xid, { cause });
+      await setTimeout(FATE_INTERVAL_MS);
+    }
+  }
+
+  async #connect(): Promise<pg.PoolClient> {
+    try {
+      return await this.#pool.connect();
+    } catch (error) {
+      throw isUnavailable(error) ? new CatalogUnavailable('the catalog cannot be reached', { cause: error }) : error;
+    }
+  }
+}
+
+async function begin(client: pg.PoolClient): Promise<string> {
+  // Two statements in one round trip: pg answers with a result for each.
+  const results = (await client.query('begin; select pg_current_xact_id()::text as xid')) as unknown as readonly {
+    rows: { xid: string }[];
+  }[];
+  const xid = results[1]?.rows[0]?.xid;
+  if (xid === undefined) throw new TypeError('PostgreSQL did not tell the transaction id');
+  return xid;
+}
+
+/** @returns whether the connection can be used again. */
+async function rollback(client: pg.PoolClient, error: unknown): Promise<boolean> {
+  if (isUnavailable(error)) return false;
+  try {
+    await client.query('rollback');
+    return true;
+  } catch {
+    return false;
+  }
+}

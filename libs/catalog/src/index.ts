@@ -1,0 +1,17 @@
+export { Catalog, connectionSettings } from './catalog.ts';
+export type { CatalogOptions, Tx } from './catalog.ts';
+export { CatalogFateUnknown, CatalogUnavailable, isUnavailable, uniqueViolation } from './errors.ts';
+export type { EffectRow, EngineRow, EnvironmentRow, LoginRow, OperationRow } from './rows.ts';
+export { acceptPlace, engineAge, hostAge, refusePlace } from './statements/ages.ts';
+export type { CatalogAge } from './statements/ages.ts';
+export { writeAudit } from './statements/audit.ts';
+export { claimJob, endClaim, liveClaim, noteWaiting, openJobs, requeueOperation } from './statements/claims.ts';
+export type { Claim, ClaimAnswer } from './statements/claims.ts';
+export { findEffect, recordEffect, settleEffect, settleUnstarted, tokensOfClaim } from './statements/effects.ts';
+export type { EffectToRecord, Settlement } from './statements/effects.ts';
+export { blockOperation, failQueued, finishOperation } from './statements/endings.ts';
+export type { CaseToOpen, EngineFinding } from './statements/endings.ts';
+export { markPublished, takeOutbox } from './statements/outbox.ts';
+export type { OutboxRow } from './statements/outbox.ts';
+export { loadEngines, loadLogins, loadOperation, readFlags } from './statements/situation.ts';
+export type { OperationInFull } from './statements/situation.ts';

@@ -1,0 +1,183 @@
+/**
+ * Claims: a worker's hold on a job (DESIGN §3, 2). Every write names the expected state and the claim, and a repetition
+ * with the same claim id is answered `already`.
+ */
+import type { Reason } from '#kernel';
+import { nextOperationState } from '#protocol';
+import type { Tx } from '../catalog.ts';
+import type { OperationRow } from '../rows.ts';
+import { writeAudit } from './audit.ts';
+
+export interface Claim {
+  readonly claimId: string;
+  readonly jobId: string;
+  readonly operationId: string;
+  readonly hostId: string;
+  readonly attempt: number;
+  readonly claimNumber: number;
+}
+
+export type ClaimAnswer =
+  | { readonly answer: 'claimed'; readonly claim: Claim }
+  /** Cannot run now; the periodic look will ask again. */
+  | { readonly answer: 'waiting'; readonly for: string }
+  /** The requester no longer may do this. */
+  | { readonly answer: 'revoked'; readonly operationId: string }
+  /** Ended, blocked, held by another claim, or unknown: nothing to do for this message. */
+  | { readonly answer: 'none' };
+
+const JOB = /* sql */ `
+  select o.id, o.kind, o.state, o.attempt, o.claim_id, o.environment_id, o.engine_id, o.host_id,
+         coalesce(k.revoked_at is not null, false) as revoked
+    from jobs j
+    join operations o on o.id = j.operation_id
+    left join api_keys k on k.id = o.requested_by
+   where j.id = $1 and j.host_id = $2
+     for update of o`;
+
+const IN_THE_WAY = /* sql */ `
+  select o.id, o.kind, o.state from operations o
+   where o.environment_id = $1 and o.id <> $2
+     and (o.state in ('running', 'blocked') or (o.state = 'queued' and o.kind <> 'environment.delete'))
+   limit 1`;
+
+const NUMBER = /* sql */ `update hosts set claim_number = claim_number + 1 where id = $1 returning claim_number`;
+
+const CLAIM = /* sql */ `
+  with claimed as (
+    insert into claims (id, job_id, operation_id, host_id, attempt, claim_number) values ($1, $2, $3, $4, $5, $6))
+  update operations
+     set state = $7, attempt = $5, claim_id = $1, stage = 'claimed', waiting_for = null,
+         started_at = coalesce(started_at, now())
+   where id = $3 and state = 'queued'`;
+
+/** @param claimId fresh for each claim, and the same when a claim whose reply was lost is repeated */
+export async function claimJob(tx: Tx, jobId: string, hostId: string, claimId: string): Promise<ClaimAnswer> {
+  const [operation] = await tx.query<OperationRow & { revoked: boolean }>(JOB, [jobId, hostId]);
+  if (operation === undefined) return { answer: 'none' };
+  if (operation.claim_id === claimId) return repeated(tx, claimId);
+  if (operation.state !== 'queued') return { answer: 'none' };
+  if (operation.environment_id !== null) {
+    const [other] = await tx.query<{ id: string; kind: string; state: string }>(IN_THE_WAY, [
+      operation.environment_id,
+      operation.id,
+    ]);
+    // A change that is still queued and a delete that arrived later: the delete has cancelled it, so only a delete is asked.
+    if (other !== undefined)
+      return { answer: 'waiting', for: `operation ${other.id} (${other.kind}) is ${other.state}` };
+  }
+  if (operation.revoked) return { answer: 'revoked', operationId: operation.id };
+  const [numbered] = await tx.query<{ claim_number: string }>(NUMBER, [hostId]);
+  if (numbered === undefined) throw new TypeError(`the catalog has no host ${hostId}`);
+  const attempt = operation.attempt + 1;
+  const claimNumber = Number(numbered.claim_number);
+  const state = nextOperationState('queued', 'claim');
+  await tx.query(CLAIM, [claimId, jobId, operation.id, hostId, attempt, claimNumber, state]);
+  return { answer: 'claimed', claim: { claimId, jobId, operationId: operation.id, hostId, attempt, claimNumber } };
+}
+
+async function repeated(tx: Tx, claimId: string): Promise<ClaimAnswer> {
+  const [claim] = await tx.query<ClaimRow>(/* sql */ `select * from claims where id = $1 and ended_at is null`, [
+    claimId,
+  ]);
+  return claim === undefined ? { answer: 'none' } : { answer: 'claimed', claim: toClaim(claim) };
+}
+
+interface ClaimRow {
+  readonly id: string;
+  readonly job_id: string;
+  readonly operation_id: string;
+  readonly host_id: string;
+  readonly attempt: number;
+  readonly claim_number: string;
+}
+
+function toClaim(row: ClaimRow): Claim {
+  return {
+    claimId: row.id,
+    jobId: row.job_id,
+    operationId: row.operation_id,
+    hostId: row.host_id,
+    attempt: row.attempt,
+    claimNumber: Number(row.claim_number),
+  };
+}
+
+/** The one live claim of a host, if there is one: what a worker that starts finds from the one before. */
+export async function liveClaim(tx: Tx, hostId: string): Promise<Claim | undefined> {
+  const [row] = await tx.query<ClaimRow>(/* sql */ `select * from claims where host_id = $1 and ended_at is null`, [
+    hostId,
+  ]);
+  return row === undefined ? undefined : toClaim(row);
+}
+
+const END_CLAIM = /* sql */ `update claims set ended_at = now(), end_reason = $2 where id = $1 and ended_at is null`;
+
+const REQUEUE = /* sql */ `
+  update operations
+     set state = $3, claim_id = null, stage = 'queued',
+         preflight_interruptions = preflight_interruptions + case when $4 = 'preflight' then 1 else 0 end,
+         stalled_resumes = case when $4 <> 'resume' then stalled_resumes
+                                when effects_at_resume < $5 then 0 else stalled_resumes + 1 end,
+         effects_at_resume = case when $4 = 'resume' then $5 else effects_at_resume end,
+         abandon = coalesce($6::jsonb, abandon)
+   where id = $1 and claim_id = $2 and state = 'running'
+  returning id`;
+
+/**
+ * Back to the queue, with a new outbox row.
+ * @param count which bound this interruption uses up; a clean stop uses none
+ * @param settledEffects effects of the operation settled so far: the measure of progress
+ */
+export async function requeueOperation(
+  tx: Tx,
+  claim: Claim,
+  count: 'preflight' | 'resume' | 'none',
+  settledEffects: number,
+  abandon?: Reason,
+): Promise<void> {
+  const requeued = await tx.query(REQUEUE, [
+    claim.operationId,
+    claim.claimId,
+    nextOperationState('running', 'requeue'),
+    count,
+    settledEffects,
+    abandon === undefined ? null : JSON.stringify(abandon),
+  ]);
+  await tx.query(END_CLAIM, [claim.claimId, count === 'none' ? 'stopped' : 'interrupted']);
+  if (requeued.length === 0) return;
+  await tx.query(ENQUEUE, [claim.jobId]);
+  await writeAudit(tx, `host ${claim.hostId}`, 'operation.requeue', claim.operationId, {
+    attempt: claim.attempt,
+    count,
+  });
+}
+
+/** A job message carries an id and a schema version, nothing to act on. */
+export const ENQUEUE = /* sql */ `
+  insert into outbox (exchange, routing_key, message)
+  select '', 'surefoot.jobs.' || host_id, jsonb_build_object('version', schema_version, 'jobId', id)
+    from jobs where id = $1`;
+
+export async function endClaim(tx: Tx, claimId: string, reason: string): Promise<void> {
+  await tx.query(END_CLAIM, [claimId, reason]);
+}
+
+/** Shown as `waitingFor` in the operation; written only when it changes. */
+export async function noteWaiting(tx: Tx, jobId: string, waitingFor: string | null): Promise<void> {
+  await tx.query(
+    /* sql */ `update operations o set waiting_for = $2 from jobs j
+                where j.id = $1 and o.id = j.operation_id and o.state = 'queued' and o.waiting_for is distinct from $2`,
+    [jobId, waitingFor],
+  );
+}
+
+/** Jobs of a host that could be claimed, oldest first. */
+export async function openJobs(tx: Tx, hostId: string, limit: number): Promise<readonly string[]> {
+  const rows = await tx.query<{ id: string }>(
+    /* sql */ `select j.id from operations o join jobs j on j.operation_id = o.id
+                where o.host_id = $1 and o.state = 'queued' order by o.created_at, o.id limit $2`,
+    [hostId, limit],
+  );
+  return rows.map((row) => row.id);
+}

@@ -1,0 +1,156 @@
+/** How an operation ends, or blocks: state, environment or engine, claim and audit in one transaction (DESIGN §3, 4). */
+import { randomUUID } from 'node:crypto';
+import type { JsonObject, Reason, WriteAnswer } from '#kernel';
+import type { EngineState, EnvironmentState, OperationEvent, Pin } from '#protocol';
+import { nextOperationState, OPERATIONS } from '#protocol';
+import type { Tx } from '../catalog.ts';
+import type { OperationRow } from '../rows.ts';
+import { writeAudit } from './audit.ts';
+import type { Claim } from './claims.ts';
+import { endClaim } from './claims.ts';
+
+const END = /* sql */ `
+  update operations set state = $3, stage = $3, reason = $4, finished_at = case when $3 = 'blocked' then null else now() end
+   where id = $1 and claim_id = $2 and state = 'running'
+  returning kind, environment_id, engine_id`;
+
+type Ended = Pick<OperationRow, 'kind' | 'environment_id' | 'engine_id'>;
+
+const END_EVENTS = {
+  succeeded: 'succeed',
+  failed: 'fail',
+  cancelled: 'cancel',
+  blocked: 'block',
+} as const satisfies Record<string, OperationEvent>;
+
+/** What an engine operation that succeeded makes known; absent for environments. */
+export interface EngineFinding {
+  readonly pin: Pin;
+  readonly extensions: readonly string[];
+  readonly ruleGeneration?: { readonly generation: number; readonly digest: string };
+}
+
+export async function finishOperation(
+  tx: Tx,
+  claim: Claim,
+  state: 'succeeded' | 'failed' | 'cancelled',
+  reason: Reason | undefined,
+  finding?: EngineFinding,
+): Promise<WriteAnswer> {
+  const ended = await end(tx, claim, state, reason);
+  if (ended === undefined) return (await hasEnded(tx, claim)) ? 'already' : 'conflict';
+  const operation = OPERATIONS[ended.kind];
+  if (operation.subject === 'environment')
+    await endEnvironment(tx, ended.environment_id ?? '', operation.environment[state], state === 'succeeded');
+  else await endEngine(tx, ended.engine_id, operation.engine[state], finding);
+  await endClaim(tx, claim.claimId, state);
+  await writeAudit(tx, `host ${claim.hostId}`, `operation.${state}`, claim.operationId, auditDetail(claim, reason));
+  return 'updated';
+}
+
+export interface CaseToOpen {
+  readonly kind: string;
+  readonly effectId?: string;
+  readonly evidence: JsonObject;
+}
+
+/** The operation waits for a decision; its environment or engine shows that. */
+export async function blockOperation(tx: Tx, claim: Claim, reason: Reason, doubt: CaseToOpen): Promise<WriteAnswer> {
+  const ended = await end(tx, claim, 'blocked', reason);
+  if (ended === undefined) return (await hasEnded(tx, claim)) ? 'already' : 'conflict';
+  if (ended.environment_id !== null) await endEnvironment(tx, ended.environment_id, 'blocked', false);
+  else await endEngine(tx, ended.engine_id, 'blocked');
+  if (doubt.effectId !== undefined)
+    await tx.query(/* sql */ `update effects set outcome = 'unknown' where id = $1 and outcome = 'pending'`, [
+      doubt.effectId,
+    ]);
+  await tx.query(OPEN_CASE, [
+    randomUUID(),
+    doubt.kind,
+    claim.hostId,
+    ended.engine_id,
+    ended.environment_id,
+    claim.operationId,
+    doubt.effectId ?? null,
+    JSON.stringify(reason),
+    JSON.stringify(doubt.evidence),
+  ]);
+  await endClaim(tx, claim.claimId, 'blocked');
+  await writeAudit(tx, `host ${claim.hostId}`, 'operation.blocked', claim.operationId, auditDetail(claim, reason));
+  return 'updated';
+}
+
+const OPEN_CASE = /* sql */ `
+  insert into cases (id, kind, host_id, engine_id, environment_id, operation_id, effect_id, reason, evidence)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+  on conflict do nothing`;
+
+async function end(tx: Tx, claim: Claim, state: keyof typeof END_EVENTS, reason?: Reason): Promise<Ended | undefined> {
+  const [row] = await tx.query<Ended>(END, [
+    claim.operationId,
+    claim.claimId,
+    nextOperationState('running', END_EVENTS[state]),
+    reason === undefined ? null : JSON.stringify(reason),
+  ]);
+  return row;
+}
+
+async function hasEnded(tx: Tx, claim: Claim): Promise<boolean> {
+  return (
+    (await tx.query(/* sql */ `select 1 from claims where id = $1 and ended_at is not null`, [claim.claimId])).length >
+    0
+  );
+}
+
+async function endEnvironment(tx: Tx, id: string, state: EnvironmentState, observed: boolean): Promise<void> {
+  await tx.query(
+    /* sql */ `update environments set state = $2, last_observed_at = case when $3 then now() else last_observed_at end where id = $1`,
+    [id, state, observed],
+  );
+  // What is gone needs no secret any more.
+  if (state === 'deleted' || state === 'failed')
+    await tx.query(
+      /* sql */ `update logins set password_sealed = null, verifier_sealed = null where environment_id = $1`,
+      [id],
+    );
+}
+
+async function endEngine(tx: Tx, id: string, state: EngineState, finding?: EngineFinding): Promise<void> {
+  await tx.query(/* sql */ `update engines set state = $2 where id = $1`, [id, state]);
+  if (finding === undefined) return;
+  const { pin, extensions, ruleGeneration } = finding;
+  await tx.query(
+    /* sql */ `with next as (
+                 insert into engine_generations (engine_id, generation, pin)
+                 select id, coalesce(generation, 0) + 1, $2 from engines where id = $1
+                 returning generation)
+               update engines set generation = (select generation from next), extensions = $3 where id = $1`,
+    [id, JSON.stringify(pin), extensions],
+  );
+  if (ruleGeneration === undefined) return;
+  await tx.query(/* sql */ `insert into rule_generations (engine_id, generation, digest) values ($1, $2, $3)`, [
+    id,
+    ruleGeneration.generation,
+    ruleGeneration.digest,
+  ]);
+  await tx.query(/* sql */ `update engines set rule_generation = $2 where id = $1`, [id, ruleGeneration.generation]);
+}
+
+function auditDetail(claim: Claim, reason: Reason | undefined): JsonObject {
+  return { attempt: claim.attempt, ...(reason === undefined ? {} : { reason: { ...reason } }) };
+}
+
+/** An operation that never ran and never will: its requester's rights are gone. */
+export async function failQueued(tx: Tx, operationId: string, reason: Reason): Promise<void> {
+  const [row] = await tx.query<Ended>(
+    /* sql */ `update operations set state = $2, stage = $2, reason = $3, finished_at = now() where id = $1 and state = 'queued'
+               returning kind, environment_id, engine_id`,
+    [operationId, nextOperationState('queued', 'fail'), JSON.stringify(reason)],
+  );
+  if (row === undefined) return;
+  const operation = OPERATIONS[row.kind];
+  if (operation.subject === 'environment')
+    await endEnvironment(tx, row.environment_id ?? '', operation.environment.failed, false);
+  else await endEngine(tx, row.engine_id, operation.engine.failed);
+  await writeAudit(tx, 'catalog', 'operation.failed', operationId, { reason: { ...reason } });
+}

@@ -1,0 +1,34 @@
+export { isUuid } from './ids.ts';
+export {
+  CLAIM_DEADLINE_MS,
+  CONNECTION_LIMIT_DEFAULT,
+  CONNECTION_LIMIT_MAX,
+  DROP_ROLES_ROUNDS_MAX,
+  EFFECT_DEADLINE_MAX_MS,
+  EFFECT_DEADLINE_MS,
+  ENVIRONMENT_NAME_MAX_BYTES,
+  JOB_LOOK_INTERVAL_MS,
+  PREFLIGHT_INTERRUPTIONS_MAX,
+  REQUEST_BODY_MAX_BYTES,
+  STALLED_RESUMES_MAX,
+  STOP_GRACE_MS,
+} from './limits.ts';
+export {
+  attemptDatabaseName,
+  environmentNameFault,
+  environmentNames,
+  profileRole,
+  quoteIdentifier,
+  quoteLiteral,
+  sentinelUser,
+  TIERS,
+  tombstoneDatabaseName,
+  utf8Bytes,
+} from './names.ts';
+export type { EnvironmentNames, Tier } from './names.ts';
+export { EFFECT_OUTCOMES } from './outcomes.ts';
+export type { ActOutcome, EffectOutcome, Json, JsonObject, Reason, SettledOutcome, WriteAnswer } from './outcomes.ts';
+export { Problem, PROBLEMS } from './problems.ts';
+export type { ExitCode, FieldFault, ProblemCode } from './problems.ts';
+export { markLabels, markText, parseMark } from './marks.ts';
+export type { Mark } from './marks.ts';

@@ -1,0 +1,210 @@
+/**
+ * Every effect kind, its class, its specification and what it leaves behind (DESIGN §5).
+ *
+ * A specification holds no secret: it is stored in the catalog. A new kind is one entry in `EFFECTS`, one in
+ * `EffectSpecs`, and one folder in libs/effects.
+ */
+import type { EnvironmentNames, JsonObject } from '#kernel';
+
+/** Numbers are PostgreSQL OIDs. */
+export interface RoleOids {
+  readonly owner: number;
+  readonly door: number;
+  readonly migrate: number;
+  readonly app: number;
+  readonly readonly: number;
+}
+
+export interface EffectSpecs {
+  /** Owner, door and three logins, with limits, marks and memberships; one transaction. */
+  roles: { readonly environmentId: string; readonly names: EnvironmentNames; readonly connectionLimit: number };
+  /** CREATE DATABASE under the attempt's name. */
+  database: { readonly environmentId: string };
+  /** Schemas, extensions, default privileges inside the unpublished database. */
+  interior: {
+    readonly environmentId: string;
+    readonly databaseOid: number;
+    readonly names: EnvironmentNames;
+    readonly extensions: readonly string[];
+  };
+  /** Final name, rights and limit, in one transaction of the control database. */
+  'publish-database': {
+    readonly environmentId: string;
+    readonly databaseOid: number;
+    readonly names: EnvironmentNames;
+    readonly connectionLimit: number;
+  };
+  /** Membership of the door role in the profile's group role. */
+  rules: { readonly environmentId: string; readonly names: EnvironmentNames; readonly profile: string };
+  /** Real logins, tier by tier, and logins that must be refused. */
+  probe: {
+    readonly environmentId: string;
+    readonly databaseOid: number;
+    readonly names: EnvironmentNames;
+    readonly refusedDatabases: readonly string[];
+  };
+  /** Withdraw access and rename the database to a tombstone name; one transaction. */
+  'retire-database': { readonly environmentId: string; readonly databaseOid: number; readonly names: EnvironmentNames };
+  'drop-database': { readonly environmentId: string; readonly databaseOid: number };
+  /** In other databases: what the roles own goes to the administrator, what they were granted is revoked. */
+  disown: { readonly environmentId: string; readonly roleOids: RoleOids; readonly databaseOids: readonly number[] };
+  'drop-roles': { readonly environmentId: string; readonly roleOids: RoleOids };
+
+  /** The folder that the engine reads: configuration, rule generation 0, certificate, entrypoint. */
+  'engine-files': { readonly engineId: string; readonly name: string };
+  image: { readonly engineId: string; readonly image: string };
+  network: { readonly engineId: string; readonly pool: string };
+  volume: { readonly engineId: string };
+  'engine-container': {
+    readonly engineId: string;
+    readonly name: string;
+    /** Image id (`sha256:…`): from here on the tag no longer counts. */
+    readonly imageId: string;
+    readonly networkId: string;
+    readonly volumeName: string;
+    /** The loopback port the engine is published on. */
+    readonly port: number;
+  };
+  'engine-start': { readonly engineId: string; readonly containerId: string };
+  /** The real server answers as the administrator; what it says becomes the pin. */
+  'engine-ready': { readonly engineId: string; readonly containerId: string };
+  /** One whole generated rule file, put in force and proven. */
+  'rule-file': {
+    readonly engineId: string;
+    readonly generation: number;
+    readonly profiles: readonly { readonly name: string; readonly cidrs: readonly string[] }[];
+    readonly port: number;
+  };
+  'remove-container': { readonly engineId: string; readonly containerId: string };
+  'remove-volume': { readonly engineId: string; readonly volumeName: string };
+  'remove-network': { readonly engineId: string; readonly networkId: string };
+}
+
+export type EffectKind = keyof EffectSpecs;
+
+/** DESIGN §5, first table. */
+export type EffectClass =
+  'transactional-sql' | 'exclusive-name' | 'compare-and-swap' | 'removal' | 'start-stop' | 'harmless';
+
+interface EffectTraits {
+  readonly class: EffectClass;
+  /** Milliseconds from the start of the act until the guardian kills it; the default is EFFECT_DEADLINE_MS. */
+  readonly deadlineMs?: number;
+  /** Whose settled effects no longer stand once this one is applied. */
+  readonly undoes?: readonly EffectKind[];
+}
+
+export const EFFECTS = {
+  roles: { class: 'transactional-sql' },
+  database: { class: 'exclusive-name' },
+  interior: { class: 'transactional-sql' },
+  'publish-database': { class: 'transactional-sql' },
+  rules: { class: 'transactional-sql' },
+  probe: { class: 'harmless' },
+  'retire-database': { class: 'transactional-sql', undoes: ['publish-database'] },
+  'drop-database': { class: 'removal', undoes: ['database', 'interior', 'publish-database'] },
+  disown: { class: 'removal' },
+  'drop-roles': { class: 'transactional-sql', undoes: ['roles', 'rules'] },
+  'engine-files': { class: 'compare-and-swap' },
+  image: { class: 'harmless', deadlineMs: 600_000 },
+  network: { class: 'exclusive-name' },
+  volume: { class: 'exclusive-name' },
+  'engine-container': { class: 'exclusive-name' },
+  'engine-start': { class: 'start-stop' },
+  'engine-ready': { class: 'harmless' },
+  'rule-file': { class: 'compare-and-swap' },
+  'remove-container': { class: 'removal', undoes: ['engine-container', 'engine-start', 'engine-ready', 'rule-file'] },
+  'remove-volume': { class: 'removal', undoes: ['volume'] },
+  'remove-network': { class: 'removal', undoes: ['network'] },
+} as const satisfies Record<EffectKind, EffectTraits>;
+
+export function effectTraits(kind: EffectKind): EffectTraits {
+  return EFFECTS[kind];
+}
+
+export function isEffectKind(text: string): text is EffectKind {
+  return Object.hasOwn(EFFECTS, text);
+}
+
+/** The next thing to do for an operation, with everything its act needs to know except secrets and places. */
+export type PlannedEffect = {
+  readonly [K in EffectKind]: { readonly kind: K; readonly spec: EffectSpecs[K] };
+}[EffectKind];
+
+export function planned<K extends EffectKind>(kind: K, spec: EffectSpecs[K]): PlannedEffect {
+  // The union over K is exactly this pair; TypeScript does not correlate the two members by itself.
+  return { kind, spec } as unknown as PlannedEffect;
+}
+
+/** What settled effects left behind, kept with the environment or engine: the only thing a removal goes by. */
+export interface Identities {
+  readonly roleOids?: RoleOids;
+  readonly databaseOid?: number;
+  /** The database has its tombstone name and no access. */
+  readonly retired?: boolean;
+  readonly imageId?: string;
+  readonly networkId?: string;
+  readonly volumeName?: string;
+  readonly containerId?: string;
+  /** Addresses from which the host itself reaches the engine, as the engine sees them. */
+  readonly localCidrs?: readonly string[];
+}
+
+/** Facts that an applied effect reports; each kind's keys are listed where `identitiesAfter` reads them. */
+export type EffectFacts = JsonObject;
+
+/** Identities after an effect was settled as applied: what came is added, what went is taken away. */
+export function identitiesAfter(before: Identities, kind: EffectKind, facts: EffectFacts): Identities {
+  switch (kind) {
+    case 'roles':
+      return { ...before, roleOids: facts['roleOids'] as unknown as RoleOids };
+    case 'database':
+      return { ...before, databaseOid: facts['databaseOid'] as number };
+    case 'retire-database':
+      return { ...before, retired: true };
+    case 'drop-database': {
+      const { databaseOid: _gone, retired: _too, ...rest } = before;
+      return rest;
+    }
+    case 'drop-roles': {
+      const { roleOids: _gone, ...rest } = before;
+      return rest;
+    }
+    case 'image':
+      return { ...before, imageId: facts['imageId'] as string };
+    case 'network':
+      return {
+        ...before,
+        networkId: facts['networkId'] as string,
+        localCidrs: facts['localCidrs'] as readonly string[],
+      };
+    case 'volume':
+      return { ...before, volumeName: facts['volumeName'] as string };
+    case 'engine-container':
+      return { ...before, containerId: facts['containerId'] as string };
+    case 'remove-container': {
+      const { containerId: _gone, ...rest } = before;
+      return rest;
+    }
+    case 'remove-volume': {
+      const { volumeName: _gone, ...rest } = before;
+      return rest;
+    }
+    case 'remove-network': {
+      const { networkId: _gone, localCidrs: _too, ...rest } = before;
+      return rest;
+    }
+    case 'interior':
+    case 'publish-database':
+    case 'rules':
+    case 'probe':
+    case 'disown':
+    case 'engine-files':
+    case 'engine-start':
+    case 'engine-ready':
+    case 'rule-file':
+      return before;
+    default:
+      return kind satisfies never;
+  }
+}

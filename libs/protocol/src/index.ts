@@ -1,0 +1,31 @@
+export { compareAge } from './age.ts';
+export type { AgeRecord } from './age.ts';
+export { effectTraits, EFFECTS, identitiesAfter, isEffectKind } from './effects.ts';
+export type {
+  EffectClass,
+  EffectFacts,
+  EffectKind,
+  EffectSpecs,
+  Identities,
+  PlannedEffect,
+  RoleOids,
+} from './effects.ts';
+export { isOperationKind, nextStep, OPERATIONS, roleIncludes, ROLES } from './operations.ts';
+export type { OperationKind, Role } from './operations.ts';
+export { pinDifferences } from './pin.ts';
+export type { Pin } from './pin.ts';
+export type { EffectRecord, EngineSubject, EnvironmentSubject, Situation, Step } from './plans.ts';
+export { RECORD_VERSION } from './records.ts';
+export type { Receipt, Witness } from './records.ts';
+export { decideClaim, decideReceipt } from './recovery.ts';
+export type { ClaimDecision, ReceiptDecision } from './recovery.ts';
+export {
+  ENGINE_STATES,
+  ENVIRONMENT_STATES,
+  IllegalTransition,
+  isOpen,
+  nextOperationState,
+  OPERATION_EVENTS,
+  OPERATION_STATES,
+} from './states.ts';
+export type { EngineState, EnvironmentState, OperationEvent, OperationState } from './states.ts';
