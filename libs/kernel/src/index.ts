@@ -32,3 +32,4 @@ export { Problem, PROBLEMS } from './problems.ts';
 export type { ExitCode, FieldFault, ProblemCode } from './problems.ts';
 export { markLabels, markText, parseMark } from './marks.ts';
 export type { Mark } from './marks.ts';
+export type { Logger, LogFields } from './logger.ts';

@@ -1,0 +1,1 @@
+export { scramVerifier } from './scram.ts';
