@@ -27,7 +27,18 @@ const parts = {
   types: () => run('tsc', '--noEmit'),
   'script types': () => run('tsc', '--noEmit', '-p', 'tsconfig.scripts.json'),
   format: () =>
-    run('prettier', '--check', '--log-level', 'warn', '--cache', '--cache-location', '.cache/prettier', '.'),
+    run(
+      'prettier',
+      '--check',
+      '--log-level',
+      'warn',
+      '--cache',
+      '--cache-strategy',
+      'content',
+      '--cache-location',
+      '.cache/prettier',
+      '.',
+    ),
   arrows: () => run('depcruise', ...sources),
   unused: () => run('knip', '--no-progress', '--no-config-hints'),
   habits: async () => {

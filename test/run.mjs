@@ -9,12 +9,15 @@
 
 import { constants } from 'node:os';
 import process from 'node:process';
+import { setTimeout as timeout } from 'node:timers/promises';
 import { endAllChildren } from './child.mjs';
 import { installIfNeeded } from './install.mjs';
 import { parts } from './parts.mjs';
 import { bringUpPrivateStack, takeDownPrivateStack } from './stack.mjs';
 
 const startMs = performance.now();
+/** The first time includes packages and images. */
+const stackTimeLimitMs = 15 * 60_000;
 /** @type {{ name: string, passed: number, failed: number, minutes: number }[]} */
 const results = [];
 
@@ -61,7 +64,10 @@ async function step(name, run) {
   /** @type {T | undefined} */
   let value;
   await part(name, async () => {
-    value = await run();
+    const limit = timeout(stackTimeLimitMs, undefined, { ref: false }).then(() => {
+      throw new Error(`took longer than ${stackTimeLimitMs / 60_000} minutes`);
+    });
+    value = await Promise.race([run(), limit]);
     return { passed: 0, failed: 0 };
   });
   return value;
