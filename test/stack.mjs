@@ -12,50 +12,57 @@ const prefix = 'surefoot-test-';
 /** Loaded only when a stack is wanted: a broken set-up then fails the parts that need it, not the whole run. */
 const setUp = () => import('../deploy/local/stack.mjs');
 
+/** @type {string | undefined} */
+let current;
+
 /** @returns {Promise<string>} its SUREFOOT_HOME */
 export async function bringUpPrivateStack() {
   await sweep();
-  const home = mkdtempSync(join(parent, prefix));
-  writeFileSync(join(home, 'test-run.pid'), String(process.pid));
-  current = home;
+  current = mkdtempSync(join(parent, prefix));
+  writeFileSync(pidFile(current), String(process.pid));
+  const home = homeIn(current);
   const { bringUp } = await setUp();
   await bringUp({ home });
   return home;
 }
 
-/** @type {string | undefined} */
-let current;
-
 /** Also after half a start. Does nothing when there is none. */
 export async function takeDownPrivateStack() {
-  const home = current;
-  if (home === undefined) return;
+  const folder = current;
+  if (folder === undefined) return;
   current = undefined;
   if (process.env.SUREFOOT_KEEP === '1') {
-    rmSync(join(home, 'test-run.pid'));
-    console.log(`Kept, and running: SUREFOOT_HOME=${home}`);
+    rmSync(pidFile(folder));
+    console.log(`Kept, and running: SUREFOOT_HOME=${homeIn(folder)}`);
     return;
   }
-  await remove(home);
+  await remove(folder);
 }
 
 /** A run that was killed could not clean up. One that was told to keep its stack has no pid file. */
 async function sweep() {
   for (const name of readdirSync(parent).filter((entry) => entry.startsWith(prefix))) {
-    const home = join(parent, name);
-    const pidFile = join(home, 'test-run.pid');
-    if (!existsSync(pidFile) || isAlive(Number(readFileSync(pidFile, 'utf8')))) continue;
-    console.log(`Removing what an interrupted run left in ${home}`);
-    await remove(home);
+    const folder = join(parent, name);
+    if (!existsSync(pidFile(folder)) || isAlive(Number(readFileSync(pidFile(folder), 'utf8')))) continue;
+    console.log(`Removing what an interrupted run left in ${folder}`);
+    await remove(folder);
   }
 }
 
-/** @param {string} home */
-async function remove(home) {
-  const { takeDown } = await setUp();
-  await takeDown({ home });
-  rmSync(home, { recursive: true, force: true });
+/** @param {string} folder */
+async function remove(folder) {
+  if (existsSync(homeIn(folder))) {
+    const { takeDown } = await setUp();
+    await takeDown({ home: homeIn(folder) });
+  }
+  rmSync(folder, { recursive: true, force: true });
 }
+
+/** The set-up takes only a folder that is empty or its own, so what we note about it stands beside it. @param {string} folder */
+const homeIn = (folder) => join(folder, 'home');
+
+/** @param {string} folder */
+const pidFile = (folder) => join(folder, 'test-run.pid');
 
 /** @param {number} pid */
 function isAlive(pid) {
