@@ -1,6 +1,6 @@
 // The private stack of a test run: its own state folder, beside whatever `npm start` has running, and always removed.
 
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 
@@ -43,6 +43,8 @@ export async function takeDownPrivateStack() {
 async function sweep() {
   for (const name of readdirSync(parent).filter((entry) => entry.startsWith(prefix))) {
     const folder = join(parent, name);
+    // Anybody may write into this folder: what is not our own user's is not ours to remove.
+    if (lstatSync(folder).uid !== process.getuid?.()) continue;
     if (!existsSync(pidFile(folder)) || isAlive(Number(readFileSync(pidFile(folder), 'utf8')))) continue;
     console.log(`Removing what an interrupted run left in ${folder}`);
     await remove(folder);
