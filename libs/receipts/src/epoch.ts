@@ -1,0 +1,36 @@
+/** The host's age record, `host/epoch` (DESIGN §3, "Age"): written durably after each claim, before its first receipt. */
+import { readFileSync } from 'node:fs';
+import type { AgeRecord } from '#protocol';
+import { isUuid } from '#kernel';
+import { replaceFile } from './durable.ts';
+import { UnreadableRecord } from './records.ts';
+
+/** @returns undefined only when there is no such file. */
+export function readEpoch(path: string): AgeRecord | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new UnreadableRecord(path, 'it cannot be opened', { cause });
+  }
+  let found: Partial<AgeRecord>;
+  try {
+    found = JSON.parse(text) as Partial<AgeRecord>;
+  } catch (cause) {
+    throw new UnreadableRecord(path, 'it is not JSON', { cause });
+  }
+  const { identity, claimNumber } = found;
+  if (
+    typeof identity !== 'string' ||
+    !isUuid(identity) ||
+    typeof claimNumber !== 'number' ||
+    !Number.isSafeInteger(claimNumber)
+  )
+    throw new UnreadableRecord(path, 'it holds no identity and claim number');
+  return { identity, claimNumber };
+}
+
+export function writeEpoch(path: string, record: AgeRecord): void {
+  replaceFile(path, `${JSON.stringify({ identity: record.identity, claimNumber: record.claimNumber })}\n`);
+}
