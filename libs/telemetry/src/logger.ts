@@ -1,0 +1,45 @@
+/** The log of every process: one JSON line per transition, a fixed message, data in fields (STYLE, habit 9). */
+import type { Logger, LogFields } from '#kernel';
+import { destination, pino, stdTimeFunctions, type DestinationStream } from 'pino';
+import { redact } from './redact.ts';
+
+export interface LoggerOptions {
+  /** `gateway`, `worker`, `reconciler` … */
+  readonly process: string;
+  readonly hostId: string;
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
+}
+
+/** @param stream for tests; else standard output, written before the call returns, so that a crash loses no line. */
+export function createLogger(options: LoggerOptions, stream?: DestinationStream): Logger {
+  const log = pino(
+    {
+      level: options.level,
+      messageKey: 'message',
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: {
+        level: (label) => ({ level: label }),
+        bindings: () => ({ process: options.process, pid: process.pid, host: options.hostId }),
+      },
+    },
+    stream ?? destination({ dest: 1, sync: true }),
+  );
+  return {
+    info: (message, fields) => log.info(clean(fields), message),
+    warn: (message, fields) => log.warn(clean(fields), message),
+    error: (message, fields) => log.error(clean(fields), message),
+  };
+}
+
+/** The same logger with fields that every line of one part carries. */
+export function withFields(logger: Logger, fixed: LogFields): Logger {
+  return {
+    info: (message, fields) => logger.info(message, { ...fixed, ...fields }),
+    warn: (message, fields) => logger.warn(message, { ...fixed, ...fields }),
+    error: (message, fields) => logger.error(message, { ...fixed, ...fields }),
+  };
+}
+
+function clean(fields: LogFields = {}): object {
+  return redact(fields) as object;
+}
