@@ -1,0 +1,13 @@
+import { takeDown } from './stack.mjs';
+import { runCommand } from './failure.mjs';
+import { homeOf } from './home.mjs';
+import { progress } from './progress.mjs';
+import { REPOSITORY } from './repository.mjs';
+
+/** `npm stop`: stops what `npm start` started, and nothing else. All data stays. */
+await runCommand('npm stop', async () => {
+  const home = homeOf(REPOSITORY);
+  const shown = progress();
+  await takeDown({ home, progress: shown });
+  shown.say(`Stopped. The data stays in ${home}; npm start goes on with it.`);
+});
