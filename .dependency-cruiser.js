@@ -2,7 +2,7 @@
 
 const pure = '^libs/(kernel|protocol|hba)/';
 const shell = '^libs/(effects|receipts|fencing|engines)/';
-const adapter = '^libs/(catalog|broker|docker|postgres|telemetry)/';
+const adapter = '^libs/(catalog|broker|docker|postgres|telemetry|settings)/';
 const tests = '\\.test\\.ts$|^libs/testing/|^test/';
 
 /**
@@ -39,7 +39,7 @@ export default {
       comment:
         'An adapter knows one foreign system and classifies its errors. Two that know each other make failures of ' +
         'one look like failures of the other. What both need is a plain type in the kernel.',
-      from: { path: '^libs/(catalog|broker|docker|postgres|telemetry)/', pathNot: tests },
+      from: { path: adapter, pathNot: tests },
       to: { path: adapter, pathNot: '^libs/$1/' },
     },
     {
@@ -49,6 +49,13 @@ export default {
         'Adapters carry what they are given; when an effect is done, and with what record, is decided above them.',
       from: { path: adapter, pathNot: tests },
       to: { path: shell },
+    },
+    {
+      name: 'library-has-a-layer',
+      severity: 'error',
+      comment: 'A library that none of the layers above names would be outside of every rule.',
+      from: { path: '^libs/', pathNot: [pure, shell, adapter, '^libs/testing/'] },
+      to: {},
     },
     {
       name: 'library-not-to-app',
