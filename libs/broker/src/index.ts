@@ -1,0 +1,11 @@
+export { BackOff } from './back-off.ts';
+export { BrokerRefused, BrokerUnavailable } from './errors.ts';
+export type { JobMessage } from './job-message.ts';
+export { JOB_PATTERN, JobServer } from './job-server.ts';
+export type { JobServerOptions, JobServerReport } from './job-server.ts';
+export { KeepErrors } from './keep-errors.ts';
+export { Publisher } from './publisher.ts';
+export type { OutgoingMessage, PublisherOptions, PublishOutcome } from './publisher.ts';
+export type { SubscriptionStatus } from './subscription.ts';
+export { declareTopology, jobTopology } from './topology.ts';
+export type { JobTopology } from './topology.ts';
