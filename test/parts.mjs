@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import process from 'node:process';
+import { productNode } from '../deploy/local/node-runtime.mjs';
 import { runToEnd } from './child.mjs';
 
 const root = join(import.meta.dirname, '..');
@@ -24,14 +25,6 @@ export const parts = {
   faults: { needsStack: true, run: (surroundings) => runJest('faults', surroundings, 10 * minuteMs) },
   crash: { needsStack: true, run: (surroundings) => runJest('crash', surroundings, 10 * minuteMs) },
 };
-
-/** Node 24 out of node_modules: what the product runs on. */
-function node24() {
-  const path = join(root, 'node_modules', `node-linux-${process.arch}`, 'bin', 'node');
-  if (existsSync(path)) return path;
-  if (Number(process.versions.node.split('.')[0]) >= 24) return process.execPath;
-  throw new Error(`No Node 24 for ${process.platform}-${process.arch} from npm: run this with a Node 24 of your own.`);
-}
 
 /** The Node that the machine brought, which is what the set-up scripts have to be content with. */
 function machineNode() {
@@ -96,7 +89,7 @@ async function judge(what, program, args, { home, timeLimitMs, read }) {
 }
 
 async function runCheck() {
-  return judge('check', node24(), (verdict) => ['test/check.mjs', '--fresh', '--results', verdict], {
+  return judge('check', await productNode(), (verdict) => ['test/check.mjs', '--fresh', '--results', verdict], {
     timeLimitMs: 6 * minuteMs,
     read: JSON.parse,
   });
@@ -133,7 +126,7 @@ async function runJest(project, { home, filters }, timeLimitMs) {
     home === undefined ? [] : ['--runInBand', '--testTimeout', '120000', '--reporters', './test/progress.mjs'];
   return judge(
     'jest',
-    node24(),
+    await productNode(),
     (verdict) => [
       '--experimental-vm-modules',
       '--no-warnings=ExperimentalWarning',

@@ -3,6 +3,7 @@
 import { existsSync, lstatSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
+import { isHome } from '../deploy/local/home.mjs';
 
 // Not the folder for temporary files, which may be memory, and is smaller than a Docker data root. The name is short
 // because paths of Unix sockets end at 107 bytes.
@@ -53,9 +54,9 @@ async function sweep() {
 
 /** @param {string} folder */
 async function remove(folder) {
-  if (existsSync(homeIn(folder))) {
-    const { takeDown } = await setUp();
-    await takeDown({ home: homeIn(folder) });
+  if (await isHome(homeIn(folder))) {
+    const { removeInstallation } = await setUp();
+    await removeInstallation({ home: homeIn(folder) });
   }
   rmSync(folder, { recursive: true, force: true });
 }
