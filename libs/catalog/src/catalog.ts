@@ -13,10 +13,8 @@ export interface Tx {
   query<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>;
 }
 
-/** Server-side, milliseconds: no statement of ours on the catalog is long. */
+/** No statement of ours on the catalog is long. */
 const STATEMENT_TIMEOUT_MS = 10_000;
-/** Client-side: a server that no longer answers is given up a little later than one that answers "timeout". */
-const QUERY_TIMEOUT_MS = 12_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 /** How long the fate of a lost COMMIT is asked for before the caller is told that it cannot be known now. */
 const FATE_DEADLINE_MS = 60_000;
@@ -28,17 +26,28 @@ export interface CatalogOptions {
   /** Shown in pg_stat_activity. */
   readonly applicationName: string;
   readonly maxConnections: number;
+  readonly patience?: CatalogPatience;
 }
+
+/** How long a program waits for the catalog, milliseconds; 0 is for ever. Shorter where somebody waits for an answer. */
+export interface CatalogPatience {
+  readonly connectMs: number;
+  /** Given to the server; the client waits a little longer, so that a server that answers says "timeout" itself. */
+  readonly statementMs: number;
+}
+
+const PATIENCE: CatalogPatience = { connectMs: CONNECT_TIMEOUT_MS, statementMs: STATEMENT_TIMEOUT_MS };
 
 /** The settings of every connection to the catalog, TypeORM's included. */
 export function connectionSettings(options: CatalogOptions): pg.PoolConfig {
+  const { connectMs, statementMs } = options.patience ?? PATIENCE;
   return {
     connectionString: options.url,
     application_name: options.applicationName,
     max: options.maxConnections,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
-    query_timeout: QUERY_TIMEOUT_MS,
+    connectionTimeoutMillis: connectMs,
+    statement_timeout: statementMs,
+    query_timeout: statementMs * 1.2,
     idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
     keepAlive: true,
   };
@@ -46,10 +55,12 @@ export function connectionSettings(options: CatalogOptions): pg.PoolConfig {
 
 export class Catalog {
   readonly #pool: pg.Pool;
+  readonly #fateDeadlineMs: number;
 
   /** @param pool a pool with `connectionSettings`; the catalog closes it. */
-  constructor(pool: pg.Pool) {
+  constructor(pool: pg.Pool, fateDeadlineMs: number = FATE_DEADLINE_MS) {
     this.#pool = pool;
+    this.#fateDeadlineMs = fateDeadlineMs;
     // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
     pool.on('error', () => undefined);
   }
@@ -62,6 +73,15 @@ export class Catalog {
   async query<Row extends object>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
     try {
       return (await this.#pool.query<Row>(text, [...values])).rows;
+    } catch (error) {
+      throw isUnavailable(error) ? new CatalogUnavailable('the catalog did not answer', { cause: error }) : error;
+    }
+  }
+
+  /** A statement that is asked for often: parsed and planned once per connection, under its name. */
+  async prepared<Row extends object>(name: string, text: string, values: readonly unknown[]): Promise<Row[]> {
+    try {
+      return (await this.#pool.query<Row>({ name, text, values: [...values] })).rows;
     } catch (error) {
       throw isUnavailable(error) ? new CatalogUnavailable('the catalog did not answer', { cause: error }) : error;
     }
@@ -117,7 +137,7 @@ export class Catalog {
 
   /** What became of a transaction whose COMMIT got no reply. */
   async #committed(xid: string, cause: unknown): Promise<boolean> {
-    const giveUpAt = Date.now() + FATE_DEADLINE_MS;
+    const giveUpAt = Date.now() + this.#fateDeadlineMs;
     for (;;) {
       try {
         const [row] = await this.query<{ status: string | null }>('select pg_xact_status($1::xid8) as status', [xid]);

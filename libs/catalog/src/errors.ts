@@ -69,7 +69,7 @@ export function uniqueViolation(error: unknown): string | undefined {
   return (error as { constraint?: string }).constraint;
 }
 
-function sqlState(error: unknown): string | undefined {
+export function sqlState(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === 'string' ? code : undefined;
 }

@@ -1,17 +1,51 @@
 export { Catalog, connectionSettings } from './catalog.ts';
-export type { CatalogOptions, Tx } from './catalog.ts';
+export type { CatalogOptions, CatalogPatience, Tx } from './catalog.ts';
+export { ENTITIES } from './entities/index.ts';
+export { CatalogSource } from './data-source.ts';
 export { CatalogFateUnknown, CatalogUnavailable, isUnavailable, uniqueViolation } from './errors.ts';
+export { findEngine, listEngines, listProjects } from './listings.ts';
+export { assertCatalogVersion, CatalogVersionMismatch, migrateCatalog } from './migrate.ts';
+export type { EngineEntity } from './entities/engine.ts';
 export type { EffectRow, EngineRow, EnvironmentRow, LoginRow, OperationRow } from './rows.ts';
+export { acceptEnvironmentCreate, acceptEnvironmentDelete, EnvironmentIdUsed } from './statements/accept.ts';
+export type { Acceptance, LoginToCreate } from './statements/accept.ts';
 export { acceptPlace, engineAge, hostAge, refusePlace } from './statements/ages.ts';
 export type { CatalogAge } from './statements/ages.ts';
 export { writeAudit } from './statements/audit.ts';
-export { claimJob, endClaim, liveClaim, noteWaiting, openJobs, requeueOperation } from './statements/claims.ts';
+export { cancelOperation } from './statements/cancel.ts';
+export { claimJob, liveClaim, requeueOperation } from './statements/claims.ts';
 export type { Claim, ClaimAnswer } from './statements/claims.ts';
 export { findEffect, recordEffect, settleEffect, settleUnstarted, tokensOfClaim } from './statements/effects.ts';
 export type { EffectToRecord, Settlement } from './statements/effects.ts';
 export { blockOperation, failQueued, finishOperation } from './statements/endings.ts';
 export type { CaseToOpen, EngineFinding } from './statements/endings.ts';
+export type { Idempotency } from './statements/idempotency.ts';
 export { markPublished, takeOutbox } from './statements/outbox.ts';
 export type { OutboxRow } from './statements/outbox.ts';
-export { loadEngines, loadLogins, loadOperation, readFlags } from './statements/situation.ts';
+export { createProject, findProject } from './statements/projects.ts';
+export type { Project } from './statements/projects.ts';
+export {
+  backlog,
+  findApiKey,
+  followedOperations,
+  loginsToShow,
+  placeEnvironment,
+  shownCase,
+  shownCases,
+  shownEnvironment,
+  shownEnvironments,
+  shownOperation,
+  shownOperations,
+} from './statements/shown.ts';
+export type {
+  PageStart,
+  Placement,
+  ShownCase,
+  ShownEnvironment,
+  ShownOperation,
+  VisibleProjects,
+} from './statements/shown.ts';
+export { loadEngine, loadEngines, loadLogins, loadOperation, readFlags } from './statements/situation.ts';
 export type { OperationInFull } from './statements/situation.ts';
+export { noteWaiting, openJob, openJobs, requestEngineStart } from './statements/jobs.ts';
+export type { OpenJob } from './statements/jobs.ts';

@@ -29,6 +29,7 @@ export const PROBLEMS = {
   no_engine: { status: 409, exit: 3, title: 'No engine can take the environment' },
   operation_finished: { status: 409, exit: 3, title: 'The operation has ended' },
   operation_blocked: { status: 409, exit: 4, title: 'The operation waits for a decision on its case' },
+  precondition_failed: { status: 412, exit: 3, title: 'The object has changed' },
   body_too_large: { status: 413, exit: 2, title: 'The body is too large' },
   unsupported_media_type: { status: 415, exit: 2, title: 'The body must be JSON' },
   rate_limited: { status: 429, exit: 3, title: 'Too many requests' },

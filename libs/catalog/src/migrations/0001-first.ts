@@ -253,10 +253,13 @@ create table idempotency_keys (
   api_key_id uuid not null references api_keys,
   key text not null,
   request_digest bytea not null,
-  operation_id uuid not null references operations,
+  operation_id uuid references operations deferrable initially deferred,
+  project_id uuid references projects deferrable initially deferred,
   created_at timestamptz not null default now(),
-  primary key (api_key_id, key)
+  primary key (api_key_id, key),
+  check (num_nonnulls(operation_id, project_id) = 1)
 );
+comment on column idempotency_keys.request_digest is 'SHA-256 of method, path and body: the same key for anything else is a mistake';
 
 create table audit (
   id bigint generated always as identity primary key,

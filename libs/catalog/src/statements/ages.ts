@@ -13,8 +13,10 @@ export interface CatalogAge {
 export async function hostAge(tx: Tx, hostId: string): Promise<CatalogAge> {
   const [row] = await tx.query<{ identity: string; claim_number: string; settled: string | null }>(
     /* sql */ `select h.identity, h.claim_number,
-                      (select max(c.claim_number) from claims c where c.host_id = h.id
-                         and exists (select 1 from effects e where e.claim_id = c.id and e.settled_at is not null and e.outcome <> 'absent')) as settled
+                      (select c.claim_number from claims c
+                        where c.host_id = h.id
+                          and exists (select 1 from effects e where e.claim_id = c.id and e.settled_at is not null and e.outcome <> 'absent')
+                        order by c.claim_number desc limit 1) as settled
                  from hosts h where h.id = $1`,
     [hostId],
   );
@@ -31,8 +33,10 @@ export async function hostAge(tx: Tx, hostId: string): Promise<CatalogAge> {
 export async function engineAge(tx: Tx, engineId: string, kinds: readonly string[]): Promise<CatalogAge> {
   const [row] = await tx.query<{ identity: string; claim_number: string; settled: string | null }>(
     /* sql */ `select e.identity, h.claim_number,
-                      (select max(t.claim_number) from tokens t join effects f on f.id = t.effect_id
-                        where t.engine_id = e.id and t.settled_at is not null and f.outcome in ('applied', 'undone') and f.kind = any ($2)) as settled
+                      (select t.claim_number from tokens t join effects f on f.id = t.effect_id
+                        where t.engine_id = e.id and t.settled_at is not null
+                          and f.outcome in ('applied', 'undone') and f.kind = any ($2)
+                        order by t.claim_number desc limit 1) as settled
                  from engines e join hosts h on h.id = e.host_id where e.id = $1`,
     [engineId, kinds],
   );

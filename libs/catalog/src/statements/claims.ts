@@ -7,6 +7,7 @@ import { nextOperationState } from '#protocol';
 import type { Tx } from '../catalog.ts';
 import type { OperationRow } from '../rows.ts';
 import { writeAudit } from './audit.ts';
+import { OPEN_CASE_ID, type OtherOperation, waitingForOperation } from './waiting.ts';
 
 export interface Claim {
   readonly claimId: string;
@@ -36,7 +37,9 @@ const JOB = /* sql */ `
      for update of o`;
 
 const IN_THE_WAY = /* sql */ `
-  select o.id, o.kind, o.state from operations o
+  select o.id, o.kind, o.state,
+         ${OPEN_CASE_ID} as case_id
+    from operations o
    where o.environment_id = $1 and o.id <> $2
      and (o.state in ('running', 'blocked') or (o.state = 'queued' and o.kind <> 'environment.delete'))
    limit 1`;
@@ -58,13 +61,9 @@ export async function claimJob(tx: Tx, jobId: string, hostId: string, claimId: s
   if (operation.claim_id === claimId) return repeated(tx, claimId);
   if (operation.state !== 'queued') return { answer: 'none' };
   if (operation.environment_id !== null) {
-    const [other] = await tx.query<{ id: string; kind: string; state: string }>(IN_THE_WAY, [
-      operation.environment_id,
-      operation.id,
-    ]);
+    const [other] = await tx.query<OtherOperation>(IN_THE_WAY, [operation.environment_id, operation.id]);
     // A change that is still queued and a delete that arrived later: the delete has cancelled it, so only a delete is asked.
-    if (other !== undefined)
-      return { answer: 'waiting', for: `operation ${other.id} (${other.kind}) is ${other.state}` };
+    if (other !== undefined) return { answer: 'waiting', for: waitingForOperation(other) };
   }
   if (operation.revoked) return { answer: 'revoked', operationId: operation.id };
   const [numbered] = await tx.query<{ claim_number: string }>(NUMBER, [hostId]);
@@ -161,23 +160,4 @@ export const ENQUEUE = /* sql */ `
 
 export async function endClaim(tx: Tx, claimId: string, reason: string): Promise<void> {
   await tx.query(END_CLAIM, [claimId, reason]);
-}
-
-/** Shown as `waitingFor` in the operation; written only when it changes. */
-export async function noteWaiting(tx: Tx, jobId: string, waitingFor: string | null): Promise<void> {
-  await tx.query(
-    /* sql */ `update operations o set waiting_for = $2 from jobs j
-                where j.id = $1 and o.id = j.operation_id and o.state = 'queued' and o.waiting_for is distinct from $2`,
-    [jobId, waitingFor],
-  );
-}
-
-/** Jobs of a host that could be claimed, oldest first. */
-export async function openJobs(tx: Tx, hostId: string, limit: number): Promise<readonly string[]> {
-  const rows = await tx.query<{ id: string }>(
-    /* sql */ `select j.id from operations o join jobs j on j.operation_id = o.id
-                where o.host_id = $1 and o.state = 'queued' order by o.created_at, o.id limit $2`,
-    [hostId, limit],
-  );
-  return rows.map((row) => row.id);
 }

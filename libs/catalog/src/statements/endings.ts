@@ -102,20 +102,30 @@ async function hasEnded(tx: Tx, claim: Claim): Promise<boolean> {
   );
 }
 
-async function endEnvironment(tx: Tx, id: string, state: EnvironmentState, observed: boolean): Promise<void> {
-  await tx.query(
-    /* sql */ `update environments set state = $2, last_observed_at = case when $3 then now() else last_observed_at end where id = $1`,
-    [id, state, observed],
-  );
+/**
+ * A delete that waited for this end takes the environment over: it is `deleting` then, keeps its name, and keeps its
+ * secrets until the delete has ended too. Only a block stays visible, since the delete waits for its decision.
+ */
+const END_ENVIRONMENT = /* sql */ `
+  update environments
+     set state = case when $2 <> 'blocked' and exists (
+           select 1 from operations d where d.environment_id = $1 and d.kind = 'environment.delete' and d.state in ('queued', 'running', 'blocked'))
+           then 'deleting' else $2 end,
+         last_observed_at = case when $3 then now() else last_observed_at end
+   where id = $1
+  returning state`;
+
+export async function endEnvironment(tx: Tx, id: string, state: EnvironmentState, observed: boolean): Promise<void> {
+  const [ended] = await tx.query<{ state: EnvironmentState }>(END_ENVIRONMENT, [id, state, observed]);
   // What is gone needs no secret any more.
-  if (state === 'deleted' || state === 'failed')
+  if (ended?.state === 'deleted' || ended?.state === 'failed')
     await tx.query(
       /* sql */ `update logins set password_sealed = null, verifier_sealed = null where environment_id = $1`,
       [id],
     );
 }
 
-async function endEngine(tx: Tx, id: string, state: EngineState, finding?: EngineFinding): Promise<void> {
+export async function endEngine(tx: Tx, id: string, state: EngineState, finding?: EngineFinding): Promise<void> {
   await tx.query(/* sql */ `update engines set state = $2 where id = $1`, [id, state]);
   if (finding === undefined) return;
   const { pin, extensions, ruleGeneration } = finding;

@@ -97,9 +97,18 @@ export async function loadLogins(tx: Tx, environmentId: string): Promise<readonl
 
 const ENGINES = /* sql */ `
   select e.*, (select pin from engine_generations p where p.engine_id = e.id and p.generation = e.generation) as pin
-    from engines e where e.host_id = $1 and e.state in ('ready', 'blocked') and e.generation is not null`;
+    from engines e`;
 
 /** The pinned engines of a host. */
 export async function loadEngines(tx: Tx, hostId: string): Promise<readonly EngineRow[]> {
-  return tx.query<EngineRow>(ENGINES, [hostId]);
+  return tx.query<EngineRow>(
+    `${ENGINES} where e.host_id = $1 and e.state in ('ready', 'blocked') and e.generation is not null`,
+    [hostId],
+  );
+}
+
+export async function loadEngine(tx: Tx, engineId: string): Promise<EngineRow> {
+  const [row] = await tx.query<EngineRow>(`${ENGINES} where e.id = $1`, [engineId]);
+  if (row === undefined) throw new TypeError(`the catalog has no engine ${engineId}`);
+  return row;
 }

@@ -1,0 +1,110 @@
+import type { Tier } from '#kernel';
+import type { EnvironmentState, Identities } from '#protocol';
+import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, Unique } from 'typeorm';
+import { EngineEntity } from './engine.ts';
+import { ProjectEntity } from './project.ts';
+
+@Entity('environments')
+@Index('environments_name', ['projectId', 'name'], { unique: true, where: `state not in ('deleted', 'failed')` })
+@Index('environments_database', ['engineId', 'databaseName'], { unique: true })
+@Index('environments_list', ['projectId', 'createdAt', 'id'])
+@Check(
+  'environments_state_check',
+  `state in ('provisioning', 'ready', 'degraded', 'updating', 'suspended', 'deleting', 'deleted', 'failed', 'blocked')`,
+)
+@Check('environments_connection_limit_check', 'connection_limit > 0')
+export class EnvironmentEntity {
+  @PrimaryColumn({ type: 'uuid', primaryKeyConstraintName: 'environments_pkey' })
+  id!: string;
+
+  @ForeignKey(() => ProjectEntity, { name: 'environments_project_id_fkey' })
+  @Column({ name: 'project_id', type: 'uuid' })
+  projectId!: string;
+
+  @Column({ type: 'text' })
+  name!: string;
+
+  @Column({ type: 'text' })
+  state!: EnvironmentState;
+
+  @ForeignKey(() => EngineEntity, { name: 'environments_engine_id_fkey' })
+  @Column({ name: 'engine_id', type: 'uuid' })
+  engineId!: string;
+
+  @Column({ type: 'text' })
+  profile!: string;
+
+  @Column({ type: 'text', array: true })
+  extensions!: string[];
+
+  @Column({ name: 'connection_limit', type: 'integer' })
+  connectionLimit!: number;
+
+  @Column({ type: 'jsonb' })
+  labels!: Record<string, string>;
+
+  @Column({ name: 'database_name', type: 'text' })
+  databaseName!: string;
+
+  @Column({ type: 'jsonb', default: {} })
+  identities!: Identities;
+
+  @Column({ name: 'created_at', type: 'timestamptz', default: () => 'now()' })
+  createdAt!: Date;
+
+  @Column({ name: 'last_observed_at', type: 'timestamptz', nullable: true })
+  lastObservedAt!: Date | null;
+}
+
+@Entity('logins')
+@Check('logins_tier_check', `tier in ('migrate', 'app', 'readonly')`)
+export class LoginEntity {
+  @ForeignKey(() => EnvironmentEntity, { name: 'logins_environment_id_fkey' })
+  @PrimaryColumn({ name: 'environment_id', type: 'uuid', primaryKeyConstraintName: 'logins_pkey' })
+  environmentId!: string;
+
+  @PrimaryColumn({ type: 'text', primaryKeyConstraintName: 'logins_pkey' })
+  tier!: Tier;
+
+  @Column({ name: 'user_name', type: 'text' })
+  userName!: string;
+
+  // Not selected unless a statement names it: a join that forgets a column list shows no secret (FIELD-CASES B112).
+  @Column({
+    name: 'password_sealed',
+    type: 'bytea',
+    nullable: true,
+    select: false,
+    comment: 'AES-256-GCM under the key file; removed with the environment',
+  })
+  passwordSealed!: Buffer | null;
+
+  @Column({ name: 'verifier_sealed', type: 'bytea', nullable: true, select: false })
+  verifierSealed!: Buffer | null;
+
+  @Column({ name: 'created_at', type: 'timestamptz', default: () => 'now()' })
+  createdAt!: Date;
+}
+
+@Entity('services')
+@Unique('services_environment_id_name_key', ['environmentId', 'name'])
+export class ServiceEntity {
+  @PrimaryColumn({ type: 'uuid', primaryKeyConstraintName: 'services_pkey' })
+  id!: string;
+
+  @ForeignKey(() => EnvironmentEntity, { name: 'services_environment_id_fkey' })
+  @Column({ name: 'environment_id', type: 'uuid' })
+  environmentId!: string;
+
+  @Column({ type: 'text' })
+  name!: string;
+
+  @Column({ type: 'text' })
+  image!: string;
+
+  @Column({ type: 'jsonb', default: {} })
+  identities!: Identities;
+
+  @Column({ name: 'created_at', type: 'timestamptz', default: () => 'now()' })
+  createdAt!: Date;
+}

@@ -1,0 +1,273 @@
+/**
+ * Accepting a request (DESIGN §3, 1): operation, job, audit, idempotency and outbox in one transaction, or nothing.
+ *
+ * A refusal is thrown as a Problem, so that the transaction is rolled back with whatever it had begun. Every id is made by
+ * the caller before the transaction, so a repetition after a lost answer finds its own rows and says `already`. Rows are
+ * locked in one order, operations before environments, which is the order in which a worker ends them.
+ */
+import type { JsonObject, Reason, Tier } from '#kernel';
+import { Problem } from '#kernel';
+import type { EnvironmentState, OperationKind, OperationState } from '#protocol';
+import { nextOperationState, OPERATIONS } from '#protocol';
+import type { Tx } from '../catalog.ts';
+import { writeAudit } from './audit.ts';
+import { ENQUEUE } from './claims.ts';
+import { type Idempotency, idempotencyMismatch, rememberKey } from './idempotency.ts';
+import { OPEN_CASE_ID, type OtherOperation, waitingForOperation } from './waiting.ts';
+
+export interface Acceptance {
+  readonly operationId: string;
+  readonly jobId: string;
+  readonly requestedBy: { readonly keyId: string; readonly name: string };
+  readonly idempotency?: Idempotency;
+}
+
+export interface EnvironmentToCreate extends Acceptance {
+  readonly environmentId: string;
+  readonly projectId: string;
+  readonly engine: { readonly id: string; readonly hostId: string };
+  readonly name: string;
+  readonly databaseName: string;
+  readonly profile: string;
+  readonly extensions: readonly string[];
+  readonly connectionLimit: number;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly logins: readonly LoginToCreate[];
+}
+
+export interface LoginToCreate {
+  readonly tier: Tier;
+  readonly userName: string;
+  readonly passwordSealed: Buffer;
+  readonly verifierSealed: Buffer;
+}
+
+export interface Accepted {
+  /** `already`: this very request, or one with the same idempotency key, was accepted before. */
+  readonly answer: 'accepted' | 'already';
+  readonly operationId: string;
+}
+
+/** The first digits of the new id have been used with this name: the caller makes new ids and tries again. */
+export class EnvironmentIdUsed extends Error {
+  constructor() {
+    super('a database of that name exists or existed: its id begins like the new one');
+    this.name = 'EnvironmentIdUsed';
+  }
+}
+
+const JOB_SCHEMA_VERSION = 1;
+
+const ENVIRONMENT = /* sql */ `
+  insert into environments (id, project_id, name, state, engine_id, profile, extensions, connection_limit, labels, database_name)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict do nothing returning 1`;
+
+const HOLDER = /* sql */ `
+  select id from environments where project_id = $1 and name = $2 and state not in ('deleted', 'failed')`;
+
+const LOGINS = /* sql */ `
+  insert into logins (environment_id, tier, user_name, password_sealed, verifier_sealed)
+  select $1, * from unnest($2::text[], $3::text[], $4::bytea[], $5::bytea[])`;
+
+const OPERATION = /* sql */ `
+  with operation as (
+    insert into operations (id, kind, host_id, project_id, environment_id, engine_id, requested_by, request, state, waiting_for)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9)
+    on conflict do nothing returning id)
+  insert into jobs (id, operation_id, host_id, schema_version) select $10, id, $3, $11 from operation returning id`;
+
+/** @throws Problem `environment_exists`, `no_engine`, `idempotency_mismatch`; EnvironmentIdUsed */
+export async function acceptEnvironmentCreate(tx: Tx, create: EnvironmentToCreate): Promise<Accepted> {
+  const before = await acceptedBefore(tx, create);
+  if (before !== undefined) return before;
+  const { environmentId, projectId, engine, name, profile, extensions, connectionLimit, labels, logins } = create;
+  const able = await tx.query(
+    /* sql */ `select 1 from engines where id = $1 and state in ('ready', 'creating') for share`,
+    [engine.id],
+  );
+  if (able.length === 0) throw new Problem('no_engine', 'no engine is ready, or being made, to hold an environment');
+  const kind = 'environment.create';
+  const made = await tx.query(ENVIRONMENT, [
+    environmentId,
+    projectId,
+    name,
+    OPERATIONS[kind].environment.open,
+    engine.id,
+    profile,
+    extensions,
+    connectionLimit,
+    JSON.stringify(labels),
+    create.databaseName,
+  ]);
+  if (made.length === 0) await refuseTaken(tx, projectId, name);
+  await tx.query(LOGINS, [
+    environmentId,
+    logins.map((login) => login.tier),
+    logins.map((login) => login.userName),
+    logins.map((login) => login.passwordSealed),
+    logins.map((login) => login.verifierSealed),
+  ]);
+  await enqueue(tx, create, kind, {
+    hostId: engine.hostId,
+    projectId,
+    environmentId,
+    engineId: engine.id,
+    request: { name, profile, extensions, connectionLimit, labels },
+  });
+  return { answer: 'accepted', operationId: create.operationId };
+}
+
+async function refuseTaken(tx: Tx, projectId: string, name: string): Promise<never> {
+  const [holder] = await tx.query<{ id: string }>(HOLDER, [projectId, name]);
+  if (holder === undefined) throw new EnvironmentIdUsed();
+  throw new Problem('environment_exists', `the project has an environment ${JSON.stringify(name)}`, {
+    members: { environmentId: holder.id },
+  });
+}
+
+export interface EnvironmentToDelete extends Acceptance {
+  readonly environmentId: string;
+  /** Refused when the environment has changed since this version was read. */
+  readonly ifVersion?: string;
+}
+
+interface OpenOperation extends OtherOperation {
+  readonly kind: OperationKind;
+  readonly state: OperationState;
+}
+
+const OPEN = /* sql */ `
+  select o.id, o.kind, o.state,
+         ${OPEN_CASE_ID} as case_id
+    from operations o
+   where o.environment_id = $1 and o.state in ('queued', 'running', 'blocked')
+   order by o.id for update of o`;
+
+const TO_DELETE = /* sql */ `
+  select v.state, v.project_id, v.engine_id, g.host_id, v.xmin::text as version
+    from environments v join engines g on g.id = v.engine_id
+   where v.id = $1 for update of v`;
+
+interface ToDelete {
+  readonly state: EnvironmentState;
+  readonly project_id: string;
+  readonly engine_id: string;
+  readonly host_id: string;
+  readonly version: string;
+}
+
+/**
+ * A delete is accepted beside what still runs, once (DESIGN §3): a queued change is cancelled on the spot, a running one is
+ * told to stop and leave the rest to the delete, a blocked one is waited for.
+ * @throws Problem `not_found`, `environment_deleted`, `environment_busy`, `precondition_failed`, `idempotency_mismatch`
+ */
+export async function acceptEnvironmentDelete(tx: Tx, remove: EnvironmentToDelete): Promise<Accepted> {
+  const before = await acceptedBefore(tx, remove);
+  if (before !== undefined) return before;
+  const { environmentId, operationId } = remove;
+  const open = await tx.query<OpenOperation>(OPEN, [environmentId]);
+  const [environment] = await tx.query<ToDelete>(TO_DELETE, [environmentId]);
+  if (environment === undefined) throw new Problem('not_found', 'there is no such environment');
+  const kind = 'environment.delete';
+  refuseSecondDelete(open.find((operation) => operation.kind === kind));
+  if (environment.state === 'deleted') throw new Problem('environment_deleted', 'the environment is deleted');
+  if (remove.ifVersion !== undefined && remove.ifVersion !== environment.version)
+    throw new Problem('precondition_failed', 'the environment has changed since it was read: read it again');
+
+  let waitingFor: string | undefined;
+  for (const other of open) waitingFor = await makeWay(tx, other, operationId);
+  const queued = await enqueue(tx, remove, kind, {
+    hostId: environment.host_id,
+    projectId: environment.project_id,
+    environmentId,
+    engineId: environment.engine_id,
+    request: { previousState: environment.state },
+    // What still runs shows its own state, and what is blocked stays so, until it is the delete's turn.
+    ...(waitingFor === undefined ? { environmentState: OPERATIONS[kind].environment.open } : { waitingFor }),
+  });
+  // Another delete was accepted between the look at the operations and the lock on the environment.
+  if (!queued)
+    refuseSecondDelete((await tx.query<OpenOperation>(OPEN, [environmentId])).find((other) => other.kind === kind));
+  return { answer: 'accepted', operationId };
+}
+
+function refuseSecondDelete(other: OpenOperation | undefined): void {
+  if (other === undefined) return;
+  throw new Problem('environment_busy', 'the environment is being deleted', { members: { operationId: other.id } });
+}
+
+/** @returns what the delete has to wait for */
+async function makeWay(tx: Tx, other: OpenOperation, deleteId: string): Promise<string | undefined> {
+  if (other.state === 'queued') {
+    await endQueued(tx, other.id, 'cancel', { code: 'superseded', message: `the delete ${deleteId} takes its place` });
+    return undefined;
+  }
+  if (other.state === 'running')
+    await tx.query(/* sql */ `update operations set cancel_requested = true, superseded = true where id = $1`, [
+      other.id,
+    ]);
+  return waitingForOperation(other);
+}
+
+/** @returns whether it was still queued */
+export async function endQueued(
+  tx: Tx,
+  operationId: string,
+  event: 'cancel' | 'fail',
+  reason: Reason,
+): Promise<boolean> {
+  const ended = await tx.query(
+    /* sql */ `update operations set state = $2, stage = $2, reason = $3, waiting_for = null, finished_at = now()
+                where id = $1 and state = 'queued' returning 1`,
+    [operationId, nextOperationState('queued', event), JSON.stringify(reason)],
+  );
+  return ended.length > 0;
+}
+
+/** A repetition of this very transaction, or the same idempotency key. */
+async function acceptedBefore(tx: Tx, acceptance: Acceptance): Promise<Accepted | undefined> {
+  const { operationId, idempotency } = acceptance;
+  const known = await tx.query(/* sql */ `select 1 from operations where id = $1`, [operationId]);
+  if (known.length > 0) return { answer: 'already', operationId };
+  const remembered = await rememberKey(tx, idempotency, { operationId });
+  if (remembered.answer === 'first') return undefined;
+  if (remembered.answer === 'mismatch' || remembered.operationId === null) throw idempotencyMismatch();
+  return { answer: 'already', operationId: remembered.operationId };
+}
+
+interface Queued {
+  readonly hostId: string;
+  readonly projectId: string;
+  readonly environmentId: string;
+  readonly engineId: string;
+  readonly request: JsonObject;
+  readonly waitingFor?: string;
+  readonly environmentState?: EnvironmentState;
+}
+
+/** @returns false when the environment has another open operation of this sort */
+async function enqueue(tx: Tx, acceptance: Acceptance, kind: OperationKind, queued: Queued): Promise<boolean> {
+  const { operationId, jobId, requestedBy } = acceptance;
+  const made = await tx.query(OPERATION, [
+    operationId,
+    kind,
+    queued.hostId,
+    queued.projectId,
+    queued.environmentId,
+    queued.engineId,
+    requestedBy.keyId,
+    JSON.stringify(queued.request),
+    queued.waitingFor ?? null,
+    jobId,
+    JOB_SCHEMA_VERSION,
+  ]);
+  if (made.length === 0) return false;
+  if (queued.environmentState !== undefined)
+    await tx.query(/* sql */ `update environments set state = $2 where id = $1`, [
+      queued.environmentId,
+      queued.environmentState,
+    ]);
+  await tx.query(ENQUEUE, [jobId]);
+  await writeAudit(tx, `key ${requestedBy.name}`, kind, queued.environmentId, { operationId });
+  return true;
+}

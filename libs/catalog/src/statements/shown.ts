@@ -1,0 +1,277 @@
+/**
+ * What the API shows. No statement here names a sealed column (FIELD-CASES B112), and each takes the projects that the
+ * asking key may see: null for all of them. What a key may not see is not there.
+ */
+import type { EffectOutcome, JsonObject, Reason, Tier } from '#kernel';
+import type { EffectKind, EngineState, EnvironmentState, OperationKind, OperationState } from '#protocol';
+import type { Catalog, Tx } from '../catalog.ts';
+
+export type VisibleProjects = readonly string[] | null;
+
+/** Where a page begins: after the row with this time and id. */
+export interface PageStart {
+  /** As PostgreSQL wrote it, with microseconds. */
+  readonly at: string;
+  readonly id: string;
+}
+
+export interface ShownEnvironment {
+  readonly id: string;
+  readonly project: string;
+  readonly name: string;
+  readonly state: EnvironmentState;
+  readonly engine: string;
+  readonly host: string;
+  readonly port: number;
+  readonly profile: string;
+  readonly extensions: readonly string[];
+  readonly connection_limit: number;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly database_name: string;
+  readonly users: Readonly<Record<Tier, string>>;
+  readonly created_at: Date;
+  readonly last_observed_at: Date | null;
+  /** Changes with every write to the row. */
+  readonly version: string;
+  readonly page_at: string;
+}
+
+const ENVIRONMENT = /* sql */ `
+  select v.id, p.name as project, v.name, v.state, g.name as engine, g.host_id as host, g.port, v.profile, v.extensions,
+         v.connection_limit, v.labels, v.database_name, v.created_at, v.last_observed_at, v.xmin::text as version,
+         v.created_at::text as page_at,
+         (select json_object_agg(l.tier, l.user_name) from logins l where l.environment_id = v.id) as users
+    from environments v
+    join projects p on p.id = v.project_id
+    join engines g on g.id = v.engine_id`;
+
+export async function shownEnvironment(
+  catalog: Catalog,
+  id: string,
+  projects: VisibleProjects,
+): Promise<ShownEnvironment | undefined> {
+  const [row] = await catalog.prepared<ShownEnvironment>(
+    'shown_environment',
+    /* sql */ `${ENVIRONMENT} where v.id = $1 and ($2::uuid[] is null or v.project_id = any ($2))`,
+    [id, projects],
+  );
+  return row;
+}
+
+/** Oldest first. A deleted environment is in no list. */
+export async function shownEnvironments(
+  catalog: Catalog,
+  projectId: string,
+  filter: { readonly name?: string },
+  limit: number,
+  after: PageStart | undefined,
+): Promise<readonly ShownEnvironment[]> {
+  return catalog.prepared<ShownEnvironment>(
+    'shown_environments',
+    /* sql */ `${ENVIRONMENT}
+      where v.project_id = $1 and v.state <> 'deleted' and ($2::text is null or v.name = $2)
+        and ($3::timestamptz is null or (v.created_at, v.id) > ($3, $4::uuid))
+      order by v.created_at, v.id limit $5`,
+    [projectId, filter.name ?? null, after?.at ?? null, after?.id ?? null, limit],
+  );
+}
+
+export interface ShownOperation {
+  readonly id: string;
+  readonly kind: OperationKind;
+  readonly environment_id: string | null;
+  readonly state: OperationState;
+  readonly stage: string;
+  readonly attempt: number;
+  readonly effects: readonly ShownEffect[];
+  readonly reason: Reason | null;
+  readonly waiting_for: string | null;
+  readonly case_id: string | null;
+  readonly created_at: Date;
+  readonly finished_at: Date | null;
+  readonly page_at: string;
+}
+
+export interface ShownEffect {
+  readonly kind: EffectKind;
+  readonly outcome: EffectOutcome;
+  readonly started: number;
+  readonly settled: number | null;
+}
+
+const OPERATION = /* sql */ `
+  select o.id, o.kind, o.environment_id, o.state, o.stage, o.attempt, o.reason, o.waiting_for, o.created_at, o.finished_at,
+         o.created_at::text as page_at,
+         case when o.state = 'blocked' then
+           (select c.id from cases c where c.operation_id = o.id and c.closed_at is null limit 1) end as case_id,
+         coalesce((select json_agg(json_build_object('kind', e.kind, 'outcome', e.outcome,
+                            'started', extract(epoch from e.started_at) * 1000, 'settled', extract(epoch from e.settled_at) * 1000)
+                          order by e.ordinal)
+                     from effects e where e.operation_id = o.id), '[]') as effects
+    from operations o`;
+
+/** Operations that belong to no project, those of engines, are seen by keys that see all projects. */
+const VISIBLE = /* sql */ `($2::uuid[] is null or o.project_id = any ($2))`;
+
+export async function shownOperation(
+  catalog: Catalog,
+  id: string,
+  projects: VisibleProjects,
+): Promise<ShownOperation | undefined> {
+  const [row] = await catalog.prepared<ShownOperation>(
+    'shown_operation',
+    /* sql */ `${OPERATION} where o.id = $1 and ${VISIBLE}`,
+    [id, projects],
+  );
+  return row;
+}
+
+/** For the streams that follow them; who asked was allowed to see them. */
+export async function followedOperations(catalog: Catalog, ids: readonly string[]): Promise<readonly ShownOperation[]> {
+  return catalog.prepared<ShownOperation>('followed_operations', /* sql */ `${OPERATION} where o.id = any ($1)`, [ids]);
+}
+
+export interface OperationFilter {
+  readonly environment?: string;
+  readonly state?: OperationState;
+  readonly kind?: OperationKind;
+}
+
+/** Newest first. */
+export async function shownOperations(
+  catalog: Catalog,
+  filter: OperationFilter,
+  projects: VisibleProjects,
+  limit: number,
+  after: PageStart | undefined,
+): Promise<readonly ShownOperation[]> {
+  return catalog.query<ShownOperation>(
+    /* sql */ `${OPERATION}
+      where ($1::uuid is null or o.environment_id = $1) and ${VISIBLE}
+        and ($3::text is null or o.state = $3) and ($4::text is null or o.kind = $4)
+        and ($5::timestamptz is null or (o.created_at, o.id) < ($5, $6::uuid))
+      order by o.created_at desc, o.id desc limit $7`,
+    [
+      filter.environment ?? null,
+      projects,
+      filter.state ?? null,
+      filter.kind ?? null,
+      after?.at ?? null,
+      after?.id ?? null,
+      limit,
+    ],
+  );
+}
+
+export interface ApiKey {
+  readonly id: string;
+  readonly name: string;
+  readonly role: string;
+  readonly project_ids: readonly string[] | null;
+}
+
+/** @param hash SHA-256 of the key */
+export async function findApiKey(catalog: Catalog, hash: Buffer): Promise<ApiKey | undefined> {
+  const [row] = await catalog.prepared<ApiKey>(
+    'find_api_key',
+    /* sql */ `select id, name, role, project_ids from api_keys where key_hash = $1 and revoked_at is null`,
+    [hash],
+  );
+  return row;
+}
+
+export interface Placement {
+  readonly id: string;
+  readonly name: string;
+  readonly host_id: string;
+  readonly state: EngineState;
+  readonly extensions: readonly string[];
+}
+
+/** The engine that takes a new environment: a ready one, else one that is being made. */
+export async function placeEnvironment(catalog: Catalog): Promise<Placement | undefined> {
+  const [row] = await catalog.prepared<Placement>(
+    'place_environment',
+    /* sql */ `select id, name, host_id, state, extensions from engines where state in ('ready', 'creating')
+                order by state = 'ready' desc, created_at, id limit 1`,
+    [],
+  );
+  return row;
+}
+
+export interface SealedLogin {
+  readonly tier: Tier;
+  readonly user_name: string;
+  readonly password_sealed: Buffer;
+}
+
+/** The one statement for the API that reads a sealed password; its transaction also audits the look. */
+export async function loginsToShow(tx: Tx, environmentId: string): Promise<readonly SealedLogin[]> {
+  return tx.query<SealedLogin>(
+    /* sql */ `select tier, user_name, password_sealed from logins
+                where environment_id = $1 and password_sealed is not null
+                order by array_position(array['migrate', 'app', 'readonly'], tier)`,
+    [environmentId],
+  );
+}
+
+export interface ShownCase {
+  readonly id: string;
+  readonly kind: string;
+  readonly host: string;
+  readonly engine_id: string | null;
+  readonly environment_id: string | null;
+  readonly operation_id: string | null;
+  readonly effect_id: string | null;
+  readonly reason: Reason;
+  readonly evidence: JsonObject;
+  readonly opened_at: Date;
+  readonly closed_at: Date | null;
+  readonly page_at: string;
+}
+
+const CASE = /* sql */ `
+  select c.id, c.kind, c.host_id as host, c.engine_id, c.environment_id, c.operation_id, c.effect_id, c.reason, c.evidence,
+         c.opened_at, c.closed_at, c.opened_at::text as page_at
+    from cases c`;
+
+/** Newest first. @param open undefined for open and closed ones */
+export async function shownCases(
+  catalog: Catalog,
+  open: boolean | undefined,
+  limit: number,
+  after: PageStart | undefined,
+): Promise<readonly ShownCase[]> {
+  return catalog.query<ShownCase>(
+    /* sql */ `${CASE}
+      where ($1::boolean is null or (c.closed_at is null) = $1)
+        and ($2::timestamptz is null or (c.opened_at, c.id) < ($2, $3::uuid))
+      order by c.opened_at desc, c.id desc limit $4`,
+    [open ?? null, after?.at ?? null, after?.id ?? null, limit],
+  );
+}
+
+export async function shownCase(catalog: Catalog, id: string): Promise<ShownCase | undefined> {
+  const [row] = await catalog.query<ShownCase>(/* sql */ `${CASE} where c.id = $1`, [id]);
+  return row;
+}
+
+export interface Backlog {
+  readonly operations: readonly {
+    readonly state: OperationState;
+    readonly kind: OperationKind;
+    readonly count: number;
+  }[];
+  readonly outbox: number;
+  readonly cases: number;
+}
+
+/** Counts for /metrics; all from partial indexes of what is open. */
+export async function backlog(catalog: Catalog): Promise<Backlog> {
+  const [row] = await catalog.query<Backlog>(/* sql */ `select
+      coalesce((select json_agg(o) from (
+        select state, kind, count(*) as count from operations where state in ('queued', 'running', 'blocked') group by 1, 2) o), '[]') as operations,
+      (select count(*)::integer from outbox where published_at is null) as outbox,
+      (select count(*)::integer from cases where closed_at is null) as cases`);
+  return row ?? { operations: [], outbox: 0, cases: 0 };
+}
