@@ -1,8 +1,7 @@
-import { spawn } from 'node:child_process';
-import { constants } from 'node:fs';
-import { chmod, lstat, mkdir, open, readFile, readdir, stat } from 'node:fs/promises';
+import { chmod, lstat, mkdir, readFile, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { SetupFailure, errnoOf } from './failure.mjs';
+import { lockFile } from './kernel-lock.mjs';
 
 /**
  * The state folder of one installation (`SUREFOOT_HOME`): who may own it, and who may work on it at a time.
@@ -109,66 +108,27 @@ async function expectOwn(path) {
 const LOCK = 'setup.lock';
 
 /**
- * Takes the home's lock, so that two set-up commands never work on one home at a time. It is a kernel lock on an open
- * file description: it ends with this process, however this process ends, and there is nothing stale to clean up.
+ * Takes the home's lock, so that two set-up commands never work on one home at a time.
  *
  * @param {string} home
  * @returns {Promise<() => Promise<void>>} releases it
  */
 export async function lockHome(home) {
-  const path = join(home, LOCK);
-  for (;;) {
-    const file = await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
-    if (!(await flock(file.fd))) {
-      const holder = (await file.readFile('utf8')).trim();
-      await file.close();
-      throw new SetupFailure(
-        `another set-up command is at work on ${home}${holder === '' ? '' : ` (process ${holder})`}`,
-        'wait until it has ended, then run this one again.',
-      );
-    }
-    // `npm run reset` removes the home, lock file included, while we may be waiting on the file it removed.
-    if (await isSameFile(file, path)) {
-      await file.truncate(0);
-      await file.write(`${process.pid}\n`, 0);
-      return () => file.close();
-    }
-    await file.close();
-  }
+  const lock = await lockFile(join(home, LOCK), { wait: false });
+  if ('release' in lock) return lock.release;
+  throw new SetupFailure(
+    `another set-up command is at work on ${home}${lock.holder === '' ? '' : ` (process ${lock.holder})`}`,
+    'wait until it has ended, then run this one again.',
+  );
 }
 
 /**
- * @param {import('node:fs/promises').FileHandle} file
- * @param {string} path
- */
-async function isSameFile(file, path) {
-  try {
-    const [opened, named] = await Promise.all([file.stat(), stat(path)]);
-    return opened.ino === named.ino && opened.dev === named.dev;
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return false;
-    throw error;
-  }
-}
-
-/**
- * Node has no call for kernel locks. util-linux's flock locks the description behind the descriptor that it inherits
- * and exits; the lock stays with our descriptor.
+ * Removes the home. The marker goes last: a removal that is cut short leaves a home that can be removed again.
  *
- * @param {number} fd
- * @returns {Promise<boolean>} whether the lock is ours now
+ * @param {string} home
  */
-function flock(fd) {
-  return new Promise((resolve, reject) => {
-    const child = spawn('flock', ['--nonblock', '--conflict-exit-code', '75', '3'], {
-      stdio: ['ignore', 'ignore', 'ignore', fd],
-    });
-    child.on('error', () =>
-      reject(new SetupFailure('the program flock is missing', 'install the package util-linux.')),
-    );
-    child.on('close', (code) => {
-      if (code === 0 || code === 75) resolve(code === 0);
-      else reject(new SetupFailure(`flock failed (${code})`, 'keep SUREFOOT_HOME on a local file system.'));
-    });
-  });
+export async function removeHome(home) {
+  const others = (await readdir(home)).filter((name) => name !== MARKER && name !== LOCK);
+  for (const name of others) await rm(join(home, name), { recursive: true, force: true });
+  await rm(home, { recursive: true, force: true });
 }

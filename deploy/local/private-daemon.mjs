@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdir, open, readFile, rm } from 'node:fs/promises';
+import { mkdir, open, readFile, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { layOut } from './address-block.mjs';
@@ -188,6 +188,21 @@ async function removeStalePidFiles(at) {
 /** @param {ReturnType<typeof paths>} at */
 function containerd(at) {
   return livingOwner(at.containerdPidFile, join(at.execRoot, 'containerd', 'containerd.toml'));
+}
+
+/**
+ * Containers run on when their daemon was killed, each under a small process that names the daemon's socket.
+ *
+ * @param {string} home
+ * @param {Installation} installation
+ */
+export async function hasContainersWithoutDaemon(home, installation) {
+  const { execRoot } = paths(home, installation);
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)) {
+    const args = await argumentsOf(pid);
+    if (args[0]?.includes('containerd-shim') && args.some((arg) => arg.startsWith(`${execRoot}/`))) return true;
+  }
+  return false;
 }
 
 /**
