@@ -1,0 +1,150 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { Daemon } from './daemon.ts';
+
+/** A daemon that answers as a test wants it to. */
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+async function daemonThat(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'daemon-'));
+  const socket = join(folder, 'docker.sock');
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(socket, resolve));
+  closing.push(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    rmSync(folder, { recursive: true });
+  });
+  return `unix://${socket}`;
+}
+
+function says(status: number, body: object | string): (request: IncomingMessage, response: ServerResponse) => void {
+  return (_request, response) => {
+    response.writeHead(status, { 'content-type': 'application/json' });
+    response.end(typeof body === 'string' ? body : JSON.stringify(body));
+  };
+}
+
+describe('what the daemon answers', () => {
+  test.each([
+    [400, 'refused'],
+    [403, 'refused'],
+    [404, 'absent'],
+    [409, 'conflict'],
+    [500, 'failed'],
+    [503, 'failed'],
+  ])('status %i of a change is %s, with the daemon’s own sentence', async (status, kind) => {
+    const daemon = new Daemon(await daemonThat(says(status, { message: 'because\n' })));
+    await expect(daemon.removeContainer('x')).rejects.toMatchObject({ kind, status, message: 'because' });
+    expect(daemon.changes).toBe(1);
+  });
+
+  test('a container that runs already is started, and one that rests is stopped', async () => {
+    const daemon = new Daemon(await daemonThat((_request, response) => response.writeHead(304).end()));
+    await expect(daemon.startContainer('x')).resolves.toBeUndefined();
+    await expect(daemon.stopContainer('x', 1)).resolves.toBeUndefined();
+  });
+
+  test('absence is an answer, not an error', async () => {
+    const daemon = new Daemon(await daemonThat(says(404, { message: 'no such thing' })));
+    expect(await daemon.container('x')).toBeUndefined();
+    expect(await daemon.volume('x')).toBeUndefined();
+    expect(await daemon.image('x')).toBeUndefined();
+  });
+});
+
+describe('what the daemon does not answer', () => {
+  test('a daemon that is not there was asked for nothing', async () => {
+    const daemon = new Daemon('unix:///nowhere/docker.sock');
+    await expect(daemon.startContainer('x')).rejects.toMatchObject({ kind: 'unreachable' });
+    expect(daemon.changes).toBe(0);
+  });
+
+  test('a connection that is cut before the answer is lost', async () => {
+    const daemon = new Daemon(await daemonThat((request) => request.socket.destroy()));
+    await expect(daemon.startContainer('x')).rejects.toMatchObject({ kind: 'lost' });
+    expect(daemon.changes).toBe(1);
+  });
+
+  test('a daemon that says nothing is lost at our deadline, and the connection is closed', async () => {
+    let closed: Promise<unknown> = Promise.resolve();
+    const daemon = new Daemon(
+      await daemonThat((request) => {
+        closed = new Promise((resolve) => request.socket.once('close', resolve));
+      }),
+      50,
+    );
+    await expect(daemon.startContainer('x')).rejects.toMatchObject({
+      kind: 'lost',
+      message: 'the Docker daemon has not answered within 50 ms',
+    });
+    await closed;
+    expect(daemon.changes).toBe(1);
+  });
+
+  test('a daemon that dies in the middle of its answer is lost at our deadline', async () => {
+    const daemon = new Daemon(
+      await daemonThat((_request, response) => {
+        response.writeHead(200, { 'content-length': '1000' });
+        response.write('{"Id":');
+        setTimeout(() => response.socket?.destroy(), 10);
+      }),
+      200,
+    );
+    await expect(daemon.container('x')).rejects.toMatchObject({ kind: 'lost' });
+  });
+
+  test('B061: twenty calls that hang do not keep another one waiting', async () => {
+    const daemon = new Daemon(
+      await daemonThat((request, response) => {
+        if (request.url?.startsWith('/containers/hangs') === false) says(200, [])(request, response);
+      }),
+      2_000,
+    );
+    const hanging = Array.from({ length: 20 }, () => daemon.container('hangs').catch(() => 'lost'));
+    expect(await daemon.containerIds()).toEqual([]);
+    expect(await Promise.race([...hanging, Promise.resolve('still hanging')])).toBe('still hanging');
+    expect(await Promise.all(hanging)).toEqual(hanging.map(() => 'lost'));
+  });
+});
+
+describe('B059: a pull', () => {
+  const progress = (...lines: object[]): string => lines.map((line) => `${JSON.stringify(line)}\r\n`).join('');
+
+  test('is done when its last line says so', async () => {
+    const daemon = new Daemon(
+      await daemonThat(says(200, progress({ status: 'Pulling' }, { status: 'Status: Image is up to date' }))),
+    );
+    await expect(daemon.pull('x:1', 1_000)).resolves.toBeUndefined();
+  });
+
+  test('with an error inside the stream has failed, although its status was 200', async () => {
+    const daemon = new Daemon(
+      await daemonThat(says(200, progress({ status: 'Pulling' }, { error: 'manifest unknown' }))),
+    );
+    await expect(daemon.pull('x:1', 1_000)).rejects.toMatchObject({
+      kind: 'failed',
+      message: 'the image could not be pulled: manifest unknown',
+    });
+  });
+
+  test('whose stream just ends is lost, and so is one that is cut', async () => {
+    const ends = new Daemon(await daemonThat(says(200, progress({ status: 'Pulling' }))));
+    await expect(ends.pull('x:1', 1_000)).rejects.toMatchObject({ kind: 'lost' });
+    const cut = new Daemon(
+      await daemonThat((_request, response) => {
+        response.writeHead(200);
+        response.write(progress({ status: 'Pulling' }));
+        setTimeout(() => response.socket?.destroy(), 10);
+      }),
+    );
+    await expect(cut.pull('x:1', 1_000)).rejects.toMatchObject({ kind: 'lost' });
+  });
+});

@@ -1,0 +1,249 @@
+/**
+ * The Docker daemon, as this project uses it: every call has a deadline of ours, and every error is one of `DAEMON_ERRORS`.
+ *
+ * dockerode can wait for ever when the daemon dies in the middle of an answer, hence the deadlines. Each call has a
+ * connection of its own: a kept one may be half dead, and then nobody could say whether the request was sent; and a stream
+ * that is read slowly holds up no other call (FIELD-CASES B061).
+ */
+import { Agent } from 'node:http';
+import Dockerode from 'dockerode';
+import type { ContainerRequest } from './container-request.ts';
+import { createBody } from './container-request.ts';
+import { classifyDaemonError, DaemonError, isDaemonError } from './errors.ts';
+import { followPull } from './pull.ts';
+
+export type ContainerInfo = Dockerode.ContainerInspectInfo;
+
+export interface ImageInfo {
+  /** `sha256:…` */
+  readonly id: string;
+  /** Paths that the image declares as volumes. */
+  readonly volumes: readonly string[];
+}
+
+export interface NetworkInfo {
+  readonly id: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly subnets: readonly string[];
+  readonly gateways: readonly string[];
+}
+
+export interface VolumeInfo {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+const CALL_DEADLINE_MS = 60_000;
+
+export class Daemon {
+  readonly #client: Dockerode;
+  readonly #deadlineMs: number;
+  #changes = 0;
+
+  /**
+   * @param dockerHost as DOCKER_HOST: `unix:///…` or `tcp://host:port`
+   * @param deadlineMs for each call that does not say otherwise
+   */
+  constructor(dockerHost: string, deadlineMs: number = CALL_DEADLINE_MS) {
+    const address = new URL(dockerHost);
+    const agent = new Agent({ keepAlive: false });
+    // The types of dockerode do not know `agent`. The host is emptied because dockerode would else take one from the
+    // environment, and ignore the socket.
+    const target =
+      address.protocol === 'unix:'
+        ? { socketPath: decodeURIComponent(address.pathname), host: '', agent }
+        : { protocol: 'http' as const, host: address.hostname, port: address.port, agent };
+    this.#client = new Dockerode(target);
+    this.#deadlineMs = deadlineMs;
+  }
+
+  /** Requests that ask for a change and may have been sent. While it is 0 this object has changed nothing. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** @param reference id, name or digest */
+  async image(reference: string): Promise<ImageInfo | undefined> {
+    const image = await this.#find(() => this.#client.getImage(reference).inspect());
+    // The types say it is always there; classic images without one have null.
+    const volumes = (image?.Config as { Volumes?: object | null } | undefined)?.Volumes;
+    return image === undefined ? undefined : { id: image.Id, volumes: Object.keys(volumes ?? {}) };
+  }
+
+  /** Returns when the whole image is there. A failure inside the stream is an error here (B059). */
+  async pull(reference: string, deadlineMs: number): Promise<void> {
+    await this.#change(async (abortSignal) => {
+      await followPull(await this.#client.pull(reference, { abortSignal }));
+    }, deadlineMs);
+  }
+
+  async networks(): Promise<readonly NetworkInfo[]> {
+    const networks = await this.#call((abortSignal) => this.#client.listNetworks({ abortSignal }));
+    return networks.map((network) => {
+      const ranges = network.IPAM?.Config ?? [];
+      return {
+        id: network.Id,
+        name: network.Name,
+        labels: labelsOf(network.Labels),
+        subnets: ranges.flatMap(({ Subnet }) => Subnet ?? []),
+        gateways: ranges.flatMap(({ Gateway }) => Gateway ?? []),
+      };
+    });
+  }
+
+  /** A bridge with one explicit subnet. @returns its id */
+  async createNetwork(request: {
+    readonly name: string;
+    readonly subnet: string;
+    readonly gateway: string;
+    readonly labels: Readonly<Record<string, string>>;
+  }): Promise<string> {
+    const network = await this.#change((abortSignal) =>
+      this.#client.createNetwork({
+        Name: request.name,
+        Driver: 'bridge',
+        // Daemons before API 1.44 would make a second network of the same name otherwise.
+        CheckDuplicate: true,
+        IPAM: { Driver: 'default', Config: [{ Subnet: request.subnet, Gateway: request.gateway }] },
+        Labels: { ...request.labels },
+        abortSignal,
+      }),
+    );
+    return network.id;
+  }
+
+  async removeNetwork(id: string): Promise<void> {
+    await this.#change((abortSignal) => this.#client.getNetwork(id).remove({ abortSignal }));
+  }
+
+  async volume(name: string): Promise<VolumeInfo | undefined> {
+    const volume = await this.#find((abortSignal) => this.#client.getVolume(name).inspect({ abortSignal }));
+    return volume === undefined ? undefined : { name: volume.Name, labels: labelsOf(volume.Labels) };
+  }
+
+  async volumes(): Promise<readonly VolumeInfo[]> {
+    const { Volumes } = await this.#call((abortSignal) => this.#client.listVolumes({ abortSignal }));
+    return Volumes.map(({ Name, Labels }) => ({ name: Name, labels: labelsOf(Labels) }));
+  }
+
+  /** Where the name is taken, the daemon answers as if it had made it: the labels tell whose it is. */
+  async createVolume(name: string, labels: Readonly<Record<string, string>>): Promise<void> {
+    await this.#change((abortSignal) =>
+      this.#client.createVolume({ Name: name, Driver: 'local', Labels: { ...labels }, abortSignal }),
+    );
+  }
+
+  async removeVolume(name: string): Promise<void> {
+    await this.#change((abortSignal) => this.#client.getVolume(name).remove({ abortSignal }));
+  }
+
+  /** @param reference id or name; the answer's `Id` says which one it is */
+  async container(reference: string): Promise<ContainerInfo | undefined> {
+    return this.#find((abortSignal) => this.#client.getContainer(reference).inspect({ abortSignal }));
+  }
+
+  /** Ids of all containers, running or not. */
+  async containerIds(): Promise<readonly string[]> {
+    const containers = await this.#call((abortSignal) => this.#client.listContainers({ all: true, abortSignal }));
+    return containers.map(({ Id }) => Id);
+  }
+
+  /** @returns the id */
+  async createContainer(request: ContainerRequest): Promise<string> {
+    const container = await this.#change((abortSignal) =>
+      this.#client.createContainer({ ...createBody(request), abortSignal }),
+    );
+    return container.id;
+  }
+
+  /** Also succeeds when it runs already. */
+  async startContainer(id: string): Promise<void> {
+    await this.#settled(this.#change((abortSignal) => this.#client.getContainer(id).start({ abortSignal })));
+  }
+
+  /** Waits until it has stopped; also succeeds when it does not run. The restart policy lets it rest. */
+  async stopContainer(id: string, timeoutSeconds: number): Promise<void> {
+    await this.#settled(
+      this.#change((abortSignal) => this.#client.getContainer(id).stop({ t: timeoutSeconds, abortSignal })),
+    );
+  }
+
+  /** Whatever state it is in, with its anonymous volumes; a named one stays. */
+  async removeContainer(id: string): Promise<void> {
+    await this.#change((abortSignal) => this.#client.getContainer(id).remove({ force: true, v: true, abortSignal }));
+  }
+
+  /** The last lines of both streams, in order. */
+  async logTail(id: string, lines: number): Promise<readonly string[]> {
+    const frames = await this.#call((abortSignal) =>
+      this.#client.getContainer(id).logs({ stdout: true, stderr: true, follow: false, tail: lines, abortSignal }),
+    );
+    return readFrames(frames);
+  }
+
+  async #find<T>(send: (abortSignal: AbortSignal) => Promise<T>): Promise<T | undefined> {
+    try {
+      return await this.#call(send);
+    } catch (error) {
+      if (isDaemonError(error, 'absent')) return undefined;
+      throw error;
+    }
+  }
+
+  async #settled(change: Promise<unknown>): Promise<void> {
+    try {
+      await change;
+    } catch (error) {
+      if (!isDaemonError(error, 'already')) throw error;
+    }
+  }
+
+  async #change<T>(send: (abortSignal: AbortSignal) => Promise<T>, deadlineMs?: number): Promise<T> {
+    this.#changes += 1;
+    try {
+      return await this.#call(send, deadlineMs);
+    } catch (error) {
+      if (isDaemonError(error, 'unreachable')) this.#changes -= 1;
+      throw error;
+    }
+  }
+
+  async #call<T>(send: (abortSignal: AbortSignal) => Promise<T>, deadlineMs = this.#deadlineMs): Promise<T> {
+    const abort = new AbortController();
+    let timer: NodeJS.Timeout | undefined;
+    const givingUp = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => {
+        reject(new DaemonError('lost', `the Docker daemon has not answered within ${deadlineMs} ms`));
+        abort.abort();
+      }, deadlineMs);
+    });
+    const sending = send(abort.signal);
+    // Once the deadline has decided, its own failure is nobody's any more.
+    sending.catch(() => undefined);
+    try {
+      return await Promise.race([sending, givingUp]);
+    } catch (error) {
+      throw classifyDaemonError(error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** The daemon says `null` for none. */
+function labelsOf(labels: Readonly<Record<string, string>> | null | undefined): Readonly<Record<string, string>> {
+  return labels ?? {};
+}
+
+/** Engine API, "Stream format": a byte for the stream, three of nothing, four of length, then that many bytes. */
+function readFrames(frames: Buffer): readonly string[] {
+  const parts: Buffer[] = [];
+  for (let at = 0; at + 8 <= frames.length;) {
+    const length = frames.readUInt32BE(at + 4);
+    parts.push(frames.subarray(at + 8, at + 8 + length));
+    at += 8 + length;
+  }
+  const text = Buffer.concat(parts).toString('utf8');
+  return text.split('\n').filter((line) => line !== '');
+}
