@@ -3,6 +3,7 @@
  * there. An act runs in the runner, in a process of its own, and is killed at its deadline.
  */
 import type { JsonObject, Reason, Tier } from '#kernel';
+import type { FreshConnections } from '#postgres';
 import type { EffectKind, EffectSpecs } from '#protocol';
 
 export type ActResult =
@@ -69,6 +70,8 @@ export interface ActContext {
   readonly dockerHost: string;
   readonly inHand: TokenInHand;
   readonly secrets: EffectSecrets;
+  /** Administrator connections to engines of this host, each used once. */
+  readonly connections: FreshConnections;
   /** Milliseconds; the guardian kills the runner then, so an act should have given up shortly before. */
   readonly deadlineMs: number;
 }

@@ -27,7 +27,6 @@ const SESSION_SETTINGS = [
   'standard_conforming_strings=on',
   'backslash_quote=safe_encoding',
   'client_min_messages=warning',
-  'event_triggers=off',
 ];
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -59,6 +58,42 @@ export async function connectAdmin(place: AdminPlace, database: string, options:
   client.on('error', () => undefined);
   await client.connect();
   return client;
+}
+
+/**
+ * Fresh connections, one of them made ahead: opening one costs more than most batches. Each is handed out once, unused, and
+ * never comes back, so a guarded batch has a backend of its own whatever happened before.
+ */
+export class FreshConnections {
+  readonly #ahead = new Map<string, Promise<pg.Client | undefined>>();
+
+  /** @param options apply to every connection; the statement timeout is the longest an effect may take */
+  constructor(private readonly options: AdminOptions) {}
+
+  /** Opens a connection now for the next `take` of the same database. Failing is fine: `take` tries again. */
+  prepare(place: AdminPlace, database: string): void {
+    const key = `${place.socketFolder} ${database}`;
+    if (this.#ahead.has(key)) return;
+    const opening = connectAdmin(place, database, this.options).then(
+      (client) => {
+        // One that breaks while it waits is not handed out.
+        client.once('end', () => this.#ahead.delete(key));
+        return client;
+      },
+      () => {
+        this.#ahead.delete(key);
+        return undefined;
+      },
+    );
+    this.#ahead.set(key, opening);
+  }
+
+  async take(place: AdminPlace, database: string): Promise<pg.Client> {
+    const key = `${place.socketFolder} ${database}`;
+    const ahead = this.#ahead.get(key);
+    this.#ahead.delete(key);
+    return (await ahead) ?? connectAdmin(place, database, this.options);
+  }
 }
 
 /** Ends a connection without waiting for it: what it was for is settled, or the connection is broken. */

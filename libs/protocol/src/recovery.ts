@@ -12,6 +12,8 @@ export type ReceiptDecision =
   /** The catalog has this outcome: only the consuming was interrupted. */
   | { readonly do: 'consume' }
   | { readonly do: 'settle'; readonly witness: Witness }
+  /** A case is open about it: the receipt stays until a decision has settled it. */
+  | { readonly do: 'keep' }
   | { readonly do: 'block'; readonly reason: Reason };
 
 /** @param recorded the effect's row in the catalog; undefined when the catalog knows no such effect. */
@@ -32,7 +34,8 @@ export function decideReceipt(
       'witness_contradicts',
       `receipt and witness name different tokens or claims for effect ${receipt.effectId}`,
     );
-  if (recorded.outcome !== 'pending' && recorded.outcome !== 'unknown') return { do: 'consume' };
+  if (recorded.outcome === 'unknown') return { do: 'keep' };
+  if (recorded.outcome !== 'pending') return { do: 'consume' };
   if (witness !== undefined) return { do: 'settle', witness };
   return block('outcome_unknown', `${receipt.kind} was started and nothing on the host says how it ended`);
 }

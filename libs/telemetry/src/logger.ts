@@ -8,9 +8,11 @@ export interface LoggerOptions {
   readonly process: string;
   readonly hostId: string;
   readonly level: 'debug' | 'info' | 'warn' | 'error';
+  /** Standard output speaks a protocol in some processes: those log to standard error. */
+  readonly to?: 'stdout' | 'stderr';
 }
 
-/** @param stream for tests; else standard output, written before the call returns, so that a crash loses no line. */
+/** @param stream for tests; else `to`, written before the call returns, so that a crash loses no line. */
 export function createLogger(options: LoggerOptions, stream?: DestinationStream): Logger {
   const log = pino(
     {
@@ -22,7 +24,7 @@ export function createLogger(options: LoggerOptions, stream?: DestinationStream)
         bindings: () => ({ process: options.process, pid: process.pid, host: options.hostId }),
       },
     },
-    stream ?? destination({ dest: 1, sync: true }),
+    stream ?? destination({ dest: options.to === 'stderr' ? 2 : 1, sync: true }),
   );
   return {
     info: (message, fields) => log.info(clean(fields), message),

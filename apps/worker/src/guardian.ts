@@ -1,0 +1,98 @@
+/**
+ * The guardian: between worker and runner, small enough to be trusted with the deadline.
+ *
+ * Invariants: the runner is in a process group of its own, and that whole group is killed at the deadline or when the worker
+ * is gone; "lost" is said only after it has been reaped, so that nothing of it can still act; and once an effect has been
+ * given up, no answer of its runner is passed on.
+ *
+ * The worker's end is noticed twice: by the end of the pipe here, and by the parent-death signal that setpriv armed.
+ */
+import type { ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { ActRequest, Reply, Request } from './messages.ts';
+import { LOCK_DESCRIPTOR, receive, send } from './messages.ts';
+
+const RUNNER = fileURLToPath(new URL('./runner.js', import.meta.url));
+
+interface InHand {
+  readonly request: ActRequest;
+  readonly timer: NodeJS.Timeout;
+  given: 'awaited' | 'deadline';
+}
+
+let inHand: InHand | undefined;
+let runner = startRunner();
+
+receive<Request>(process.stdin, onRequest, () => {
+  // The worker is gone: whatever it asked for must not go on. Its receipt stays, and recovery decides.
+  killGroup(runner);
+  process.exit(0);
+});
+
+function startRunner(): ChildProcess {
+  const child = spawn('setpriv', ['--pdeathsig', 'KILL', '--', process.execPath, RUNNER], {
+    detached: true,
+    stdio: ['pipe', 'pipe', 'inherit', LOCK_DESCRIPTOR],
+  });
+  const { stdin, stdout } = child;
+  if (stdin === null || stdout === null) throw new TypeError('the runner has no pipes');
+  // A runner that is gone is noticed by its exit, not by a failed write.
+  stdin.on('error', () => undefined);
+  receive<Reply>(
+    stdout,
+    (reply) => onReply(child, reply),
+    () => undefined,
+  );
+  child.once('error', () => process.exit(1));
+  // `close` comes after exit and after its last line was read, so an answer is never overtaken by its own death.
+  child.once('close', () => onEnd(child));
+  return child;
+}
+
+function onRequest(request: Request): void {
+  if (request.type === 'act') {
+    const timer = setTimeout(() => {
+      if (inHand?.request !== request) return;
+      inHand.given = 'deadline';
+      killGroup(runner);
+    }, request.deadlineMs);
+    inHand = { request, timer, given: 'awaited' };
+  }
+  if (runner.stdin !== null) send(runner.stdin, request);
+}
+
+function onReply(from: ChildProcess, reply: Reply): void {
+  if (from !== runner) return;
+  if (reply.type === 'acted') {
+    if (inHand?.request.inHand.effectId !== reply.effectId || inHand.given !== 'awaited') return;
+    clearTimeout(inHand.timer);
+    inHand = undefined;
+  }
+  send(process.stdout, reply);
+}
+
+function onEnd(child: ChildProcess): void {
+  if (child !== runner) return;
+  // Children of the runner, if it had any, are of its group.
+  killGroup(child);
+  const given = inHand;
+  inHand = undefined;
+  runner = startRunner();
+  if (given === undefined) return;
+  clearTimeout(given.timer);
+  send(process.stdout, {
+    type: 'lost',
+    effectId: given.request.inHand.effectId,
+    why: given.given === 'deadline' ? 'deadline' : 'runner-ended',
+  });
+}
+
+function killGroup(child: ChildProcess): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, 'SIGKILL');
+  } catch {
+    // No such group: all of it has ended.
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * One job at a time, whoever brings it: a message, or the periodic look for jobs whose message was lost. Both end in `run`.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Claim, OpenJob } from '#catalog';
+import { claimJob, failQueued, noteWaiting, openJob, openJobs } from '#catalog';
+import { writeEpoch } from '#receipts';
+import type { OperateParts } from './operate.ts';
+import { operate } from './operate.ts';
+import { persistently } from './persistently.ts';
+import type { Places } from './places.ts';
+import type { RecoverParts } from './recover.ts';
+import { giveBack, recover } from './recover.ts';
+
+export interface JobParts extends OperateParts {
+  readonly places: Places;
+  readonly recovery: RecoverParts;
+}
+
+/** Jobs that one look takes in; what is beyond comes with the next. */
+const LOOK_LIMIT = 100;
+
+export class Jobs {
+  readonly #parts: JobParts;
+  /** The end of the line: each job waits for the one before. */
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(parts: JobParts) {
+    this.#parts = parts;
+  }
+
+  /** Returns when the job has ended, blocked, or turned out not to be runnable now. */
+  run(jobId: string): Promise<void> {
+    const turn = this.#last.then(() => this.#runNow(jobId));
+    this.#last = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** Runs what is open, oldest first, and says of the rest what it waits for. */
+  async look(): Promise<void> {
+    const { catalog, settings, places } = this.#parts;
+    const jobs = await openJobs(catalog, settings.hostId, LOOK_LIMIT);
+    const hindered = new Map<string, string[]>();
+    for (const job of jobs) {
+      if (this.#parts.stopping.aborted) return;
+      const hindrance = await places.hindrance(job);
+      if (hindrance === undefined) await this.run(job.jobId);
+      else hindered.set(hindrance, [...(hindered.get(hindrance) ?? []), job.jobId]);
+    }
+    for (const [hindrance, jobIds] of hindered) await noteWaiting(catalog, jobIds, hindrance);
+  }
+
+  async #runNow(jobId: string): Promise<void> {
+    const { catalog, settings, log, stopping } = this.#parts;
+    if (stopping.aborted) return;
+    const job = await persistently(log, stopping, () => openJob(catalog, settings.hostId, jobId));
+    if (job === undefined) return;
+    const claim = await this.#claim(job);
+    if (claim === undefined) return;
+    const end = await operate(this.#parts, claim);
+    if (end === 'stopped') await giveBack(this.#parts.recovery, claim, true);
+    if (end === 'lost') await this.#recover();
+  }
+
+  async #claim(job: OpenJob): Promise<Claim | undefined> {
+    const { catalog, settings, log, stopping, places } = this.#parts;
+    if (job.engineState === 'failed') {
+      const reason = { code: 'engine_failed', message: `engine ${job.engineName} could not be created` };
+      await persistently(log, stopping, () => catalog.transaction((tx) => failQueued(tx, job.operationId, reason)));
+      return undefined;
+    }
+    const hindrance = await places.hindrance(job);
+    if (hindrance !== undefined) {
+      await persistently(log, stopping, () => noteWaiting(catalog, [job.jobId], hindrance));
+      return undefined;
+    }
+    const claimId = randomUUID();
+    const answer = await persistently(log, stopping, () =>
+      catalog.transaction((tx) => claimJob(tx, job.jobId, settings.hostId, claimId)),
+    );
+    switch (answer.answer) {
+      case 'claimed':
+        log.info('job claimed', {
+          jobId: job.jobId,
+          operationId: job.operationId,
+          claimId,
+          attempt: answer.claim.attempt,
+        });
+        // The catalog knows the number; the host must, durably, before the first receipt.
+        writeEpoch(settings.paths.epoch, { identity: places.hostIdentity, claimNumber: answer.claim.claimNumber });
+        return answer.claim;
+      case 'waiting':
+        await persistently(log, stopping, () => noteWaiting(catalog, [job.jobId], answer.for));
+        return undefined;
+      case 'revoked': {
+        const reason = { code: 'requester_revoked', message: 'the key that asked for this has been revoked' };
+        await persistently(log, stopping, () =>
+          catalog.transaction((tx) => failQueued(tx, answer.operationId, reason)),
+        );
+        return undefined;
+      }
+      case 'none':
+        return undefined;
+      default:
+        return answer satisfies never;
+    }
+  }
+
+  /** Nothing of the pair may act any more when receipts are judged. */
+  async #recover(): Promise<void> {
+    const { pair, recovery, log, stopping } = this.#parts;
+    // Stopped beyond its grace: the receipt is left to the next start.
+    if (stopping.aborted) return;
+    await pair.replace();
+    await persistently(log, stopping, () => recover(recovery));
+  }
+}

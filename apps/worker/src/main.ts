@@ -1,0 +1,132 @@
+/**
+ * The worker: the one process of a host that acts. Lock, then recovery, then the queue; in that order, always.
+ */
+import 'reflect-metadata';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import type { INestMicroservice } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { JobServer, jobTopology, KeepErrors } from '#broker';
+import { assertCatalogVersion, Catalog, CatalogUnavailable } from '#catalog';
+import { assertLocalFileSystem, HostLockRefused, takeHostLock } from '#fencing';
+import type { Logger } from '#kernel';
+import { JOB_LOOK_INTERVAL_MS, STOP_GRACE_MS } from '#kernel';
+import { RecordFolders, replaceFile } from '#receipts';
+import { homeFromEnvironment, loadSettings, readSealingKey } from '#settings';
+import { createLogger } from '#telemetry';
+import { jobsModule } from './jobs-module.ts';
+import { Jobs } from './jobs.ts';
+import { Pair } from './pair.ts';
+import { persistently } from './persistently.ts';
+import { Places } from './places.ts';
+import { startUp } from './start-up.ts';
+
+/** How long the guardian and runner of a worker that was just killed may take to be gone. */
+const LOCK_WAIT_S = 10;
+
+const settings = loadSettings(homeFromEnvironment(process.env));
+const log = createLogger({ process: 'worker', hostId: settings.hostId, level: settings.logLevel });
+const readyFile = join(settings.paths.run, 'worker.ready');
+const stopping = new AbortController();
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  log.error('worker ends with an error', { error });
+  process.exitCode = 1;
+}
+
+async function main(): Promise<number> {
+  rmSync(readyFile, { force: true });
+  assertLocalFileSystem(settings.home);
+  const lock = await takeLock(log);
+  if (lock === undefined) return 3;
+  const catalog = Catalog.open({ url: settings.catalogUrl, applicationName: 'surefoot worker', maxConnections: 4 });
+  const pair = new Pair(lock.descriptor, log);
+  const stop = stopOnSignal(pair);
+  try {
+    await persistently(log, stopping.signal, () => assertCatalogVersion(catalog));
+    const records = new RecordFolders(settings.paths);
+    const places = new Places(catalog, settings, log);
+    const recovery = await startUp({ catalog, settings, records, places, log, stopping: stopping.signal });
+    const jobs = new Jobs({
+      settings,
+      sealingKey: readSealingKey(settings.paths.key),
+      catalog,
+      records,
+      pair,
+      log,
+      stopping: stopping.signal,
+      places,
+      recovery,
+    });
+    await pair.ready;
+    for (const engine of places.known) pair.prepare({ type: 'prepare', engine });
+    const app = await consume(jobs);
+    replaceFile(readyFile, `${JSON.stringify({ pid: process.pid, since: new Date().toISOString() })}\n`);
+    log.info('worker is ready');
+    await lookUntilStopped(jobs, places);
+    await app.close();
+    return 0;
+  } catch (error) {
+    if (stopping.signal.aborted) return 0;
+    throw error;
+  } finally {
+    stop.abort();
+    rmSync(readyFile, { force: true });
+    await pair.stop();
+    await catalog.close();
+  }
+}
+
+async function takeLock(logger: Logger): Promise<{ readonly descriptor: number } | undefined> {
+  try {
+    return await takeHostLock(settings.installation, settings.hostId, process.env['XDG_RUNTIME_DIR'], LOCK_WAIT_S);
+  } catch (error) {
+    if (!(error instanceof HostLockRefused)) throw error;
+    logger.error('worker is refused the host lock', { code: error.code, error });
+    return undefined;
+  }
+}
+
+async function consume(jobs: Jobs): Promise<INestMicroservice> {
+  const strategy = new JobServer({ url: settings.brokerUrl, topology: jobTopology(settings.hostId), logger: log });
+  const app = await NestFactory.createMicroservice(jobsModule(jobs), { strategy, logger: ['error', 'warn'] });
+  app.useGlobalFilters(new KeepErrors());
+  await app.listen();
+  return app;
+}
+
+/** The worker also looks: a message that was lost costs delay and nothing else. */
+async function lookUntilStopped(jobs: Jobs, places: Places): Promise<void> {
+  while (!stopping.signal.aborted) {
+    try {
+      await places.lookAtEngines();
+      await jobs.look();
+    } catch (error) {
+      if (!(error instanceof CatalogUnavailable) && !stopping.signal.aborted) throw error;
+    }
+    await setTimeout(JOB_LOOK_INTERVAL_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
+  }
+}
+
+/**
+ * On SIGTERM no new effect is begun; the one in hand may finish and be settled. After the grace period its runner is
+ * killed, and its receipt is left to recovery.
+ */
+function stopOnSignal(pair: Pair): AbortController {
+  const done = new AbortController();
+  const onSignal = (): void => {
+    if (stopping.signal.aborted) return;
+    log.info('worker is asked to stop');
+    stopping.abort();
+    setTimeout(STOP_GRACE_MS, undefined, { signal: done.signal }).then(
+      () => pair.stop(),
+      () => undefined,
+    );
+  };
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+  return done;
+}

@@ -1,0 +1,223 @@
+/**
+ * Record → act → settle: the one loop that carries out an operation, from the claim to its end, in first run and after
+ * recovery alike. What comes next is decided by the plan, never here.
+ *
+ * Each boundary between two effects is one catalog transaction: the outcome of the one, the plan's next step, and the token
+ * of the other, or the operation's end. The receipt of the first is consumed after it, the receipt of the second is durable
+ * before its act (invariants 1 and 3).
+ */
+import { randomUUID } from 'node:crypto';
+import type { Catalog, Claim, EngineFinding, OperationInFull } from '#catalog';
+import { blockOperation, finishOperation, loadLogins, loadOperation, recordEffect, settleEffect } from '#catalog';
+import type { EffectSecrets } from '#effects';
+import type { JsonObject, Logger, Reason, Tier } from '#kernel';
+import { EFFECT_DEADLINE_MS } from '#kernel';
+import type { EffectFacts, Pin, PlannedEffect } from '#protocol';
+import { effectTraits, identitiesAfter, nextStep, RECORD_VERSION } from '#protocol';
+import type { RecordFolders } from '#receipts';
+import type { Settings } from '#settings';
+import { enginePlace, open } from '#settings';
+import type { ActAnswer, Pair } from './pair.ts';
+import { persistently } from './persistently.ts';
+
+export interface OperateParts {
+  readonly settings: Settings;
+  readonly sealingKey: Buffer;
+  readonly catalog: Catalog;
+  readonly records: RecordFolders;
+  readonly pair: Pair;
+  readonly log: Logger;
+  /** Aborted when the worker is asked to stop: no new effect is begun after that. */
+  readonly stopping: AbortSignal;
+}
+
+/** How the loop was left. `lost`: an effect's outcome is not known here; recovery has to look. */
+export type OperateEnd = 'ended' | 'stopped' | 'lost';
+
+interface Recorded {
+  readonly effectId: string;
+  readonly token: string;
+  readonly planned: PlannedEffect;
+  readonly full: OperationInFull;
+}
+
+interface Known {
+  readonly recorded: Recorded;
+  readonly outcome: 'applied' | 'refused';
+  readonly facts: EffectFacts;
+  readonly reason?: Reason;
+}
+
+export async function operate(parts: OperateParts, claim: Claim): Promise<OperateEnd> {
+  let known: Known | undefined;
+  for (;;) {
+    const next = await advance(parts, claim, known);
+    if (known !== undefined) parts.records.consume(known.recorded.effectId);
+    if (next === 'ended' || next === 'lost') return next;
+    // The token that was just recorded is settled as absent when the claim is given back: it was never used.
+    if (parts.stopping.aborted) return 'stopped';
+    const answer = await act(parts, claim, next);
+    if (answer.outcome === 'lost' || answer.outcome === 'unknown') {
+      parts.log.warn('effect has no known outcome', { ...fieldsOf(claim, next), outcome: answer.outcome });
+      return 'lost';
+    }
+    parts.log.info('effect has an outcome', { ...fieldsOf(claim, next), outcome: answer.outcome });
+    known = {
+      recorded: next,
+      outcome: answer.outcome,
+      facts: answer.outcome === 'applied' ? answer.facts : (answer.facts ?? {}),
+      ...(answer.outcome === 'refused' ? { reason: answer.reason } : {}),
+    };
+  }
+}
+
+/** One boundary. `lost`: the claim is no longer ours to act under. */
+async function advance(
+  parts: OperateParts,
+  claim: Claim,
+  known: Known | undefined,
+): Promise<Recorded | 'ended' | 'lost'> {
+  const { catalog, log } = parts;
+  const effectId = randomUUID();
+  const token = randomUUID();
+  // Settling goes on while the worker is being stopped: only its grace period ends it.
+  return persistently(log, NEVER, () =>
+    catalog.transaction(async (tx) => {
+      if (known !== undefined && (await settleEffect(tx, settlementOf(claim, known))) === 'conflict')
+        return 'lost' as const;
+      const full = await loadOperation(tx, claim.operationId);
+      const step = nextStep(full.operation.kind, full.situation);
+      switch (step.do) {
+        case 'finish':
+          log.info('operation ends', { operationId: claim.operationId, claimId: claim.claimId, outcome: step.state });
+          await finishOperation(tx, claim, step.state, step.reason, findingOf(full));
+          return 'ended' as const;
+        case 'block':
+          await blockOperation(tx, claim, step.reason, { kind: step.reason.code, evidence: {} });
+          return 'ended' as const;
+        case 'effect': {
+          const recorded: Recorded = { effectId, token, planned: step.effect, full };
+          const answer = await recordEffect(tx, {
+            effectId,
+            token,
+            operationId: claim.operationId,
+            claimId: claim.claimId,
+            claimNumber: claim.claimNumber,
+            engineId: full.engine.id,
+            kind: step.effect.kind,
+            spec: step.effect.spec as unknown as JsonObject,
+            resource: resourceOf(full),
+          });
+          return answer === 'conflict' ? ('lost' as const) : recorded;
+        }
+        default:
+          return step satisfies never;
+      }
+    }),
+  );
+}
+
+const NEVER = new AbortController().signal;
+
+function settlementOf(claim: Claim, known: Known): Parameters<typeof settleEffect>[1] {
+  const { effectId, token, planned, full } = known.recorded;
+  const { subject } = full.situation;
+  return {
+    effectId,
+    token,
+    operationId: claim.operationId,
+    claimId: claim.claimId,
+    outcome: known.outcome,
+    facts: known.facts,
+    ...(known.reason === undefined ? {} : { reason: known.reason }),
+    undoes: effectTraits(planned.kind).undoes ?? [],
+    identities:
+      known.outcome === 'applied' ? identitiesAfter(subject.identities, planned.kind, known.facts) : subject.identities,
+    subject: { type: subject.type, id: subject.id },
+  };
+}
+
+/** Receipt, then the act. */
+async function act(parts: OperateParts, claim: Claim, recorded: Recorded): Promise<ActAnswer> {
+  const { settings, records, pair } = parts;
+  const { effectId, token, planned, full } = recorded;
+  const resource = resourceOf(full);
+  const secrets = await secretsFor(parts, recorded);
+  records.publishReceipt({
+    version: RECORD_VERSION,
+    installation: settings.installation,
+    host: settings.hostId,
+    jobId: claim.jobId,
+    operationId: claim.operationId,
+    claimId: claim.claimId,
+    attempt: claim.attempt,
+    claimNumber: claim.claimNumber,
+    effectId,
+    kind: planned.kind,
+    resource,
+    token,
+    createdAt: new Date().toISOString(),
+  });
+  return pair.act({
+    type: 'act',
+    claimId: claim.claimId,
+    kind: planned.kind,
+    spec: planned.spec,
+    engine: enginePlace(settings, full.engine),
+    inHand: { token, effectId, attempt: claim.attempt, claimNumber: claim.claimNumber, resource },
+    secrets,
+    deadlineMs: effectTraits(planned.kind).deadlineMs ?? EFFECT_DEADLINE_MS,
+  });
+}
+
+/** Opened only for the effects that need them, only for as long as the effect takes. */
+async function secretsFor(
+  { catalog, log, sealingKey }: OperateParts,
+  { planned, full }: Recorded,
+): Promise<EffectSecrets> {
+  if (full.environment === undefined) return {};
+  const environmentId = full.environment.id;
+  const openAll = async (what: 'password' | 'verifier'): Promise<Record<Tier, string>> => {
+    const logins = await persistently(log, NEVER, () => loadLogins(catalog, environmentId));
+    const sealed = (tier: Tier): Buffer => {
+      const login = logins.find((candidate) => candidate.tier === tier);
+      if (login === undefined) throw new TypeError(`environment ${environmentId} has no ${tier} login in the catalog`);
+      return what === 'password' ? login.password_sealed : login.verifier_sealed;
+    };
+    const opened = (tier: Tier): string => open(sealingKey, sealed(tier), `login:${environmentId}:${tier}:${what}`);
+    return { migrate: opened('migrate'), app: opened('app'), readonly: opened('readonly') };
+  };
+  if (planned.kind === 'roles') return { verifiers: await openAll('verifier') };
+  if (planned.kind === 'probe') return { passwords: await openAll('password') };
+  return {};
+}
+
+export function resourceOf({ engine, environment }: OperationInFull): string {
+  return environment === undefined ? `engine ${engine.name}` : `engine ${engine.name} / environment ${environment.id}`;
+}
+
+/** What an engine operation has found out by its end: the pin, and the rule generation in force. */
+function findingOf({ situation }: OperationInFull): EngineFinding | undefined {
+  const facts = (kind: string): EffectFacts | undefined =>
+    situation.effects.findLast((effect) => effect.kind === kind && effect.outcome === 'applied')?.facts;
+  const ready = facts('engine-ready');
+  const rules = facts('rule-file');
+  // A start that finds the engine as it was pinned makes no new generation.
+  if (situation.subject.type !== 'engine' || ready === undefined || rules === undefined) return undefined;
+  return {
+    pin: ready['pin'] as unknown as Pin,
+    extensions: ready['extensions'] as readonly string[],
+    ruleGeneration: { generation: rules['generation'] as number, digest: rules['digest'] as string },
+  };
+}
+
+function fieldsOf(claim: Claim, { planned, effectId, token }: Recorded): Record<string, string | number> {
+  return {
+    operationId: claim.operationId,
+    claimId: claim.claimId,
+    attempt: claim.attempt,
+    effect: planned.kind,
+    effectId,
+    token,
+  };
+}

@@ -1,0 +1,157 @@
+/**
+ * The worker's side of guardian and runner: started ahead of the claim, so that a claim pays no start-up time, and replaced
+ * when lost. What it answers is final: after `lost`, both processes that could still act are dead and reaped.
+ */
+import type { ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import type { Logger } from '#kernel';
+import type { ActResult } from '#effects';
+import type { ActRequest, PrepareRequest, Reply } from './messages.ts';
+import { receive, send } from './messages.ts';
+
+const GUARDIAN = fileURLToPath(new URL('./guardian.js', import.meta.url));
+/** A guardian that has not answered this long after the deadline it was given is frozen, and is killed. */
+const GUARDIAN_MARGIN_MS = 5_000;
+const RESTART_PAUSE_MS = 200;
+
+export type ActAnswer = ActResult | { readonly outcome: 'lost'; readonly why: string };
+
+interface Waiting {
+  readonly effectId: string;
+  readonly resolve: (answer: ActAnswer) => void;
+  readonly timer: NodeJS.Timeout;
+}
+
+export class Pair {
+  readonly #log: Logger;
+  readonly #lockDescriptor: number;
+  #guardian: ChildProcess;
+  #waiting: Waiting | undefined;
+  #ready: Promise<void>;
+  #onReady: () => void = () => undefined;
+  #stopping = false;
+
+  constructor(lockDescriptor: number, log: Logger) {
+    this.#lockDescriptor = lockDescriptor;
+    this.#log = log;
+    this.#ready = this.#awaitReady();
+    this.#guardian = this.#start();
+  }
+
+  /** Resolves once a runner can take a request. */
+  get ready(): Promise<void> {
+    return this.#ready;
+  }
+
+  prepare(request: PrepareRequest): void {
+    this.#write(request);
+  }
+
+  /** One effect. Never rejects: whatever happens to the processes, the answer is a result or `lost`. */
+  async act(request: ActRequest): Promise<ActAnswer> {
+    await this.#ready;
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        this.#log.error('guardian does not answer and is killed', { effectId: request.inHand.effectId });
+        // The runner goes with it, by its parent-death signal; the answer comes from `close`.
+        this.#guardian.kill('SIGKILL');
+      }, request.deadlineMs + GUARDIAN_MARGIN_MS);
+      this.#waiting = { effectId: request.inHand.effectId, resolve, timer };
+      this.#write(request);
+    });
+  }
+
+  /** Kills both, waits until they are gone, and starts another pair: after an outcome that is not known. */
+  async replace(): Promise<void> {
+    await this.stop();
+    this.#stopping = false;
+    this.#ready = this.#awaitReady();
+    this.#guardian = this.#start();
+  }
+
+  /** Kills both, whatever they are doing, and waits until they are gone. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    const guardian = this.#guardian;
+    if (guardian.exitCode !== null || guardian.signalCode !== null) return;
+    const closed = once(guardian, 'close');
+    // The end of its input makes it kill the runner's group; the signal is for one that is frozen.
+    guardian.stdin?.end();
+    const timer = setTimeout(() => guardian.kill('SIGKILL'), 1_000);
+    await closed;
+    clearTimeout(timer);
+  }
+
+  #start(): ChildProcess {
+    const guardian = spawn('setpriv', ['--pdeathsig', 'KILL', '--', process.execPath, GUARDIAN], {
+      stdio: ['pipe', 'pipe', 'inherit', this.#lockDescriptor],
+    });
+    const { stdin, stdout } = guardian;
+    if (stdin === null || stdout === null) throw new TypeError('the guardian has no pipes');
+    stdin.on('error', () => undefined);
+    receive<Reply>(
+      stdout,
+      (reply) => this.#onReply(reply),
+      () => undefined,
+    );
+    guardian.once('error', (error) => {
+      // Without setpriv there is no worker: its supervisor gets to see why.
+      throw error;
+    });
+    // `close` waits for the pipes too, and the runner holds none of the guardian's, so the guardian's last line is in.
+    guardian.once('close', () => this.#onClose(guardian));
+    return guardian;
+  }
+
+  #onReply(reply: Reply): void {
+    switch (reply.type) {
+      case 'ready':
+        this.#onReady();
+        return;
+      case 'acted':
+        this.#answer(reply.effectId, reply.result);
+        return;
+      case 'lost':
+        // The runner that replaces the dead one says `ready` again.
+        this.#ready = this.#awaitReady();
+        this.#answer(reply.effectId, { outcome: 'lost', why: reply.why });
+        return;
+      default:
+        reply satisfies never;
+    }
+  }
+
+  #onClose(guardian: ChildProcess): void {
+    if (guardian !== this.#guardian) return;
+    const waiting = this.#waiting;
+    if (!this.#stopping) {
+      this.#log.warn('guardian ended; another one is started', {});
+      this.#ready = this.#awaitReady();
+      // A guardian that ends at once must not be started in a tight loop.
+      setTimeout(() => {
+        if (!this.#stopping) this.#guardian = this.#start();
+      }, RESTART_PAUSE_MS);
+    }
+    if (waiting !== undefined) this.#answer(waiting.effectId, { outcome: 'lost', why: 'guardian-ended' });
+  }
+
+  #answer(effectId: string, answer: ActAnswer): void {
+    const waiting = this.#waiting;
+    if (waiting?.effectId !== effectId) return;
+    clearTimeout(waiting.timer);
+    this.#waiting = undefined;
+    waiting.resolve(answer);
+  }
+
+  #awaitReady(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onReady = resolve;
+    });
+  }
+
+  #write(message: ActRequest | PrepareRequest): void {
+    if (this.#guardian.stdin !== null) send(this.#guardian.stdin, message);
+  }
+}

@@ -1,0 +1,157 @@
+/**
+ * Whether this host and its engines are the ones that the catalog means: age and pin, compared at start and before every
+ * claim (invariants 7 and 11). A difference refuses new work, names what differs, and opens a case; it is looked at again
+ * each time, so that work goes on by itself once the right thing is back in place.
+ */
+import type { Catalog, EngineRow, OpenJob } from '#catalog';
+import { acceptPlace, engineAge, hostAge, loadEngine, loadEngines, refusePlace, requestEngineStart } from '#catalog';
+import { EngineAway, findTokens, isStopped, observePin } from '#engines';
+import { CONTROL_DATABASE, readEngineAge, readKnownTokens } from '#fencing';
+import type { Logger, Reason } from '#kernel';
+import type { EffectKind } from '#protocol';
+import { compareAge, pinDifferences } from '#protocol';
+import type { Client } from '#postgres';
+import { errorSentence } from '#postgres';
+import { readEpoch } from '#receipts';
+import type { Settings } from '#settings';
+import { enginePlace } from '#settings';
+import { WatchedConnection } from './watched-connection.ts';
+
+/** Effects that leave their claim's number in the engine: those that register a token there. */
+const REGISTERING: readonly EffectKind[] = [
+  'roles',
+  'database',
+  'interior',
+  'publish-database',
+  'rules',
+  'retire-database',
+  'drop-database',
+  'disown',
+  'drop-roles',
+];
+
+export class Places {
+  readonly #catalog: Catalog;
+  readonly #settings: Settings;
+  readonly #log: Logger;
+  readonly #connections = new Map<string, WatchedConnection>();
+  /** Places with an open refusal, so that writing happens on change only. */
+  readonly #refused = new Set<string>();
+  /** Places that have been compared by this process. */
+  readonly #checked = new Set<string>();
+  #known: readonly ReturnType<typeof enginePlace>[] = [];
+  #hostIdentity = '';
+
+  constructor(catalog: Catalog, settings: Settings, log: Logger) {
+    this.#catalog = catalog;
+    this.#settings = settings;
+    this.#log = log;
+  }
+
+  /** The identity that the host's epoch carries; known once the host has been checked. */
+  get hostIdentity(): string {
+    return this.#hostIdentity;
+  }
+
+  /** Why a job cannot be claimed now; undefined when nothing is in its way. */
+  async hindrance(job: OpenJob): Promise<string | undefined> {
+    const host = await this.checkHost();
+    if (host !== undefined) return `host ${this.#settings.hostId} is refused: ${host.message}`;
+    if (job.kind === 'engine.create' || job.kind === 'engine.start') return undefined;
+    if (job.engineState === 'creating') return `engine ${job.engineName} is being created`;
+    return this.checkEngine(await loadEngine(this.#catalog, job.engineId));
+  }
+
+  /** @returns the refusal, which is on record */
+  async checkHost(): Promise<Reason | undefined> {
+    const { hostId, paths } = this.#settings;
+    const { record, settledClaim } = await hostAge(this.#catalog, hostId);
+    this.#hostIdentity = record.identity;
+    return this.#record({ hostId }, compareAge(`host ${hostId}`, record, settledClaim, readEpoch(paths.epoch)));
+  }
+
+  /** @returns why the engine takes no work now: it is away, or it is refused */
+  async checkEngine(engine: EngineRow): Promise<string | undefined> {
+    const { hostId } = this.#settings;
+    if (engine.pin === null) return `engine ${engine.name} has no pin yet`;
+    try {
+      const [age, pin, found] = await Promise.all([
+        engineAge(this.#catalog, engine.id, REGISTERING),
+        observePin(this.#settings.dockerHost, enginePlace(this.#settings, engine), engine.pin, this.#reader(engine)),
+        this.#reader(engine)(readEngineAge),
+      ]);
+      const differences = pinDifferences(engine.pin, pin);
+      const reason =
+        differences.length > 0
+          ? { code: 'pin', message: `engine ${engine.name} is not the one that was pinned: ${differences.join('; ')}` }
+          : compareAge(`engine ${engine.name}`, age.record, age.settledClaim, found);
+      const refusal = await this.#record({ hostId, engineId: engine.id }, reason);
+      return refusal === undefined ? undefined : refusal.message;
+    } catch (error) {
+      if (!(error instanceof EngineAway)) throw error;
+      return `engine ${engine.name} cannot be reached: ${error.message}`;
+    }
+  }
+
+  /** Compares every pinned engine, and asks for a start of those whose container is stopped. */
+  async lookAtEngines(): Promise<void> {
+    const { hostId, dockerHost } = this.#settings;
+    const engines = await loadEngines(this.#catalog, hostId);
+    this.#known = engines.map((engine) => enginePlace(this.#settings, engine));
+    for (const engine of engines) {
+      if ((await this.checkEngine(engine)) === undefined || engine.pin === null) continue;
+      if (!(await isStopped(dockerHost, engine.pin.containerId))) continue;
+      const asked = await this.#catalog.transaction((tx) => requestEngineStart(tx, hostId, engine.id));
+      if (asked) this.#log.warn('engine is stopped; its start is asked for', { engine: engine.name });
+    }
+  }
+
+  /** Engines as of the last look. */
+  get known(): readonly ReturnType<typeof enginePlace>[] {
+    return this.#known;
+  }
+
+  /**
+   * How many of these tokens left a trace: at the engine, or as labels in the daemon.
+   * @throws EngineAway when one of them cannot be asked
+   */
+  async countKnownTokens(engineId: string, tokens: readonly string[]): Promise<number> {
+    const engine = await loadEngine(this.#catalog, engineId);
+    const labelled = await findTokens(this.#settings.dockerHost, tokens);
+    if (engine.pin === null) return labelled.length;
+    const registered = await this.#reader(engine)((client) => readKnownTokens(client, tokens));
+    return new Set([...labelled, ...registered]).size;
+  }
+
+  #reader(engine: EngineRow): <T>(work: (client: Client) => Promise<T>) => Promise<T> {
+    const connection =
+      this.#connections.get(engine.id) ?? new WatchedConnection(enginePlace(this.#settings, engine), CONTROL_DATABASE);
+    this.#connections.set(engine.id, connection);
+    return async (work) => {
+      try {
+        return await connection.read(work);
+      } catch (error) {
+        throw new EngineAway(`engine ${engine.name}: ${errorSentence(error)}`, { cause: error });
+      }
+    };
+  }
+
+  /** A refusal opens a case once; its end closes the case. */
+  async #record(
+    place: { readonly hostId: string; readonly engineId?: string },
+    reason: Reason | undefined,
+  ): Promise<Reason | undefined> {
+    const key = place.engineId ?? place.hostId;
+    if (reason !== undefined) {
+      if (!this.#refused.has(key)) {
+        this.#log.error('place is refused', { code: reason.code, detail: reason.message });
+        await refusePlace(this.#catalog, place, reason);
+        this.#refused.add(key);
+      }
+    } else if (this.#refused.delete(key) || !this.#checked.has(key)) {
+      await acceptPlace(this.#catalog, place);
+    }
+    this.#checked.add(key);
+    return reason;
+  }
+}

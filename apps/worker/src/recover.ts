@@ -1,0 +1,167 @@
+/**
+ * Recovery: at worker start, and whenever an effect's outcome was lost (DESIGN §3). The host lock is held, and the guardian
+ * and runner of the lost effect have been reaped, so nothing on this host can still act.
+ *
+ * First form: a witness settles; proven absence requeues, within bounds; anything else blocks its environment with a case.
+ * The late effects of a backend or a daemon that outlived its client touch only that environment's own objects, on which
+ * nobody acts while it is blocked.
+ */
+import type { Catalog, Claim, Tx } from '#catalog';
+import {
+  blockOperation,
+  findEffect,
+  liveClaim,
+  loadOperation,
+  requeueOperation,
+  settleEffect,
+  settleUnstarted,
+  tokensOfClaim,
+} from '#catalog';
+import type { JsonObject, Logger } from '#kernel';
+import type { Receipt, Witness } from '#protocol';
+import { decideClaim, decideReceipt, effectTraits, identitiesAfter, OPERATIONS } from '#protocol';
+import type { RecordFolders } from '#receipts';
+
+export interface RecoverParts {
+  readonly hostId: string;
+  readonly catalog: Catalog;
+  readonly records: RecordFolders;
+  readonly log: Logger;
+  /** How many of these tokens the engine, or the daemon, knows. Waits while it cannot be asked. */
+  readonly countKnownTokens: (engineId: string, tokens: readonly string[]) => Promise<number>;
+}
+
+/**
+ * Settles every receipt and gives back the claim that was left behind.
+ * @throws UnreadableRecord: nothing may be taken for absent on this host then
+ */
+export async function recover(parts: RecoverParts): Promise<void> {
+  parts.records.tidy();
+  for (const receipt of parts.records.readReceipts()) await settleReceipt(parts, receipt);
+  const claim = await liveClaim(parts.catalog, parts.hostId);
+  if (claim !== undefined) await giveBack(parts, claim);
+}
+
+async function settleReceipt(parts: RecoverParts, receipt: Receipt): Promise<void> {
+  const { catalog, records, log } = parts;
+  const { effectId, kind, operationId, claimId, token } = receipt;
+  const witness = records.readWitness(effectId);
+  const recorded = await findEffect(catalog, effectId);
+  const decision = decideReceipt(
+    receipt,
+    recorded === undefined
+      ? undefined
+      : { token: recorded.token, claimId: recorded.claim_id, outcome: recorded.outcome },
+    witness,
+  );
+  log.info('receipt found', { operationId, claimId, effect: kind, effectId, token, outcome: decision.do });
+  switch (decision.do) {
+    case 'consume':
+      records.consume(effectId);
+      return;
+    case 'settle':
+      await catalog.transaction((tx) => settleByWitness(tx, receipt, decision.witness));
+      records.consume(effectId);
+      return;
+    case 'keep':
+      return;
+    case 'block':
+      if (recorded === undefined) throw new ReceiptUnexplained(decision.reason.message);
+      await catalog.transaction((tx) =>
+        blockOperation(tx, claimOf(receipt), decision.reason, {
+          kind: decision.reason.code,
+          effectId,
+          evidence: {
+            receipt: receipt as unknown as JsonObject,
+            witness: (witness as unknown as JsonObject | undefined) ?? null,
+          },
+        }),
+      );
+      return;
+    default:
+      decision satisfies never;
+  }
+}
+
+/** A receipt that the catalog knows nothing of: one of the two is not the other's. The host takes no work. */
+export class ReceiptUnexplained extends Error {}
+
+async function settleByWitness(tx: Tx, receipt: Receipt, witness: Witness): Promise<void> {
+  const { situation } = await loadOperation(tx, receipt.operationId);
+  const { subject } = situation;
+  const { outcome, facts, reason } = witness;
+  await settleEffect(tx, {
+    effectId: receipt.effectId,
+    token: receipt.token,
+    operationId: receipt.operationId,
+    claimId: receipt.claimId,
+    outcome,
+    facts,
+    ...(reason === undefined ? {} : { reason }),
+    undoes: effectTraits(receipt.kind).undoes ?? [],
+    identities: outcome === 'applied' ? identitiesAfter(subject.identities, receipt.kind, facts) : subject.identities,
+    subject: { type: subject.type, id: subject.id },
+  });
+}
+
+/** A claim whose receipts are all settled: what it recorded beyond them was never started. */
+export async function giveBack(parts: RecoverParts, claim: Claim, cleanStop = false): Promise<void> {
+  const { catalog, log, countKnownTokens } = parts;
+  const open = (await tokensOfClaim(catalog, claim.claimId)).filter((token) => !token.settled);
+  const engineId = open[0]?.engineId;
+  const unsettledTokens =
+    engineId === undefined
+      ? 0
+      : await countKnownTokens(
+          engineId,
+          open.map(({ token }) => token),
+        );
+  await catalog.transaction(async (tx) => {
+    if (unsettledTokens === 0) await settleUnstarted(tx, claim.claimId);
+    const { operation, effects } = await loadOperation(tx, claim.operationId);
+    const settledEffects = effects.filter(({ outcome }) => outcome !== 'absent' && outcome !== 'pending').length;
+    const decision = decideClaim({
+      unsettledTokens,
+      settledEffects,
+      progress: settledEffects > operation.effects_at_resume,
+      preflightInterruptions: operation.preflight_interruptions,
+      stalledResumes: operation.stalled_resumes,
+      cleanStop,
+      onInterrupted: OPERATIONS[operation.kind].onInterrupted,
+    });
+    log.info('claim given back', { operationId: claim.operationId, claimId: claim.claimId, outcome: decision.do });
+    switch (decision.do) {
+      case 'requeue':
+        await requeueOperation(
+          tx,
+          claim,
+          cleanStop ? 'none' : decision.preflight ? 'preflight' : 'resume',
+          settledEffects,
+        );
+        return;
+      case 'abandon':
+        // The plan undoes what is there, and fails the operation with this reason.
+        await requeueOperation(tx, claim, 'none', settledEffects, decision.reason);
+        return;
+      case 'block':
+        await blockOperation(tx, claim, decision.reason, {
+          kind: decision.reason.code,
+          evidence: { tokens: open.map(({ token }) => token) },
+        });
+        return;
+      default:
+        decision satisfies never;
+    }
+  });
+}
+
+function claimOf(receipt: Receipt): Claim {
+  return {
+    claimId: receipt.claimId,
+    jobId: receipt.jobId,
+    operationId: receipt.operationId,
+    hostId: receipt.host,
+    attempt: receipt.attempt,
+    claimNumber: receipt.claimNumber,
+  };
+}

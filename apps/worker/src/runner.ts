@@ -1,0 +1,83 @@
+/**
+ * The runner: the only code that changes something outside. It does one effect at a time, makes the witness durable, and
+ * only then tells. It decides nothing: an outcome that it does not know has no witness.
+ */
+import { performEffect } from '#effects';
+import type { ActContext, ActResult } from '#effects';
+import { FreshConnections } from '#postgres';
+import { EFFECT_DEADLINE_MS } from '#kernel';
+import { RECORD_VERSION } from '#protocol';
+import { RecordFolders } from '#receipts';
+import { CONTROL_DATABASE } from '#fencing';
+import { homeFromEnvironment, loadSettings } from '#settings';
+import { createLogger } from '#telemetry';
+import type { ActRequest, Request } from './messages.ts';
+import { receive, send } from './messages.ts';
+
+/** An act gives up by itself this long before the guardian kills it, so that a known "not done" is not lost. */
+const MARGIN_MS = 2_000;
+
+const settings = loadSettings(homeFromEnvironment(process.env));
+const log = createLogger({ process: 'runner', hostId: settings.hostId, level: settings.logLevel, to: 'stderr' });
+const records = new RecordFolders(settings.paths);
+const connections = new FreshConnections({
+  statementTimeoutMs: EFFECT_DEADLINE_MS,
+  applicationName: 'surefoot runner',
+});
+
+receive<Request>(
+  process.stdin,
+  (request) => {
+    if (request.type === 'prepare') connections.prepare(request.engine, CONTROL_DATABASE);
+    else void act(request);
+  },
+  () => process.exit(0),
+);
+send(process.stdout, { type: 'ready' });
+
+async function act(request: ActRequest): Promise<void> {
+  const { kind, spec, engine, inHand, secrets, deadlineMs, claimId } = request;
+  const context: ActContext = {
+    installation: settings.installation,
+    hostId: settings.hostId,
+    engine,
+    dockerHost: settings.dockerHost,
+    inHand,
+    secrets,
+    connections,
+    deadlineMs: Math.max(deadlineMs - MARGIN_MS, MARGIN_MS),
+  };
+  const result = await perform(context, request);
+  if (result.outcome !== 'unknown') {
+    // A witness that cannot be made durable must not be believed: the process ends, and recovery decides.
+    records.publishWitness({
+      version: RECORD_VERSION,
+      claimId,
+      effectId: inHand.effectId,
+      token: inHand.token,
+      outcome: result.outcome,
+      facts: result.outcome === 'applied' ? result.facts : (result.facts ?? {}),
+      ...(result.outcome === 'refused' ? { reason: result.reason } : {}),
+      createdAt: new Date().toISOString(),
+    });
+  }
+  send(process.stdout, { type: 'acted', effectId: inHand.effectId, result });
+  if (usesEngine(spec)) connections.prepare(engine, CONTROL_DATABASE);
+  log.info('effect acted', { effect: kind, effectId: inHand.effectId, token: inHand.token, outcome: result.outcome });
+}
+
+/** Effects inside an engine name an environment; the ones that make an engine do not. */
+function usesEngine(spec: ActRequest['spec']): boolean {
+  return 'environmentId' in spec;
+}
+
+async function perform(context: ActContext, request: ActRequest): Promise<ActResult> {
+  try {
+    return await performEffect(context, request.kind, request.spec);
+  } catch (error) {
+    // An act that throws has not said what it did.
+    log.error('effect failed without an answer', { effect: request.kind, effectId: request.inHand.effectId, error });
+    const message = error instanceof Error ? error.message : String(error);
+    return { outcome: 'unknown', reason: { code: 'act_failed', message } };
+  }
+}

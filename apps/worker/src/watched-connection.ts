@@ -1,0 +1,44 @@
+import type { AdminPlace, Client } from '#postgres';
+import { abandon, connectAdmin } from '#postgres';
+
+const READ_TIMEOUT_MS = 5_000;
+
+/**
+ * One connection per engine for the looks before each claim. It only reads, so unlike a guarded batch it may be used again;
+ * after any error it is thrown away (a connection that was lost in mid-query never answers again, FIELD-CASES B031).
+ */
+export class WatchedConnection {
+  #client: Promise<Client> | undefined;
+
+  constructor(
+    private readonly place: AdminPlace,
+    private readonly database: string,
+  ) {}
+
+  async read<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    this.#client ??= this.#open();
+    try {
+      return await work(await this.#client);
+    } catch (error) {
+      const broken = this.#client;
+      this.#client = undefined;
+      broken.then(abandon, () => undefined);
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#client?.then(abandon, () => undefined);
+    this.#client = undefined;
+  }
+
+  async #open(): Promise<Client> {
+    const client = await connectAdmin(this.place, this.database, {
+      statementTimeoutMs: READ_TIMEOUT_MS,
+      applicationName: 'surefoot worker',
+    });
+    client.once('end', () => (this.#client = undefined));
+    await client.query('set default_transaction_read_only = on');
+    return client;
+  }
+}

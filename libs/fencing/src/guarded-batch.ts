@@ -1,0 +1,278 @@
+/**
+ * The guarded batch (DESIGN §5): the only way a statement of ours changes an engine.
+ *
+ * Order, and why: the session lock is taken in a statement of its own, outside a transaction, so that the token row is then
+ * read in a snapshot made after the wait (a snapshot made before it reads a revoked token as active). The token is
+ * registered, in a transaction of its own, with the exact backend that will act, and with the claim's number for the age
+ * record. Then one transaction: the token row locked and active, the change, the ledger row, COMMIT.
+ *
+ * The connection is fresh, is used for nothing else, and is not used again after any error.
+ */
+import { setTimeout } from 'node:timers/promises';
+import type { JsonObject, Reason } from '#kernel';
+import type { AdminPlace, Client, FreshConnections } from '#postgres';
+import { abandon, classifyEngineError, errorCode, errorSentence, isNotReadyYet } from '#postgres';
+
+export const CONTROL_DATABASE = 'surefoot_control';
+
+export interface Guard {
+  readonly installation: string;
+  readonly engine: AdminPlace & { readonly engineId: string; readonly identity: string };
+  readonly connections: FreshConnections;
+  readonly token: string;
+  readonly effectId: string;
+  readonly attempt: number;
+  readonly claimNumber: number;
+  readonly resource: string;
+  /** What the session lock is about: an environment's or engine's UUID. */
+  readonly subjectId: string;
+  readonly deadlineMs: number;
+}
+
+export type GuardedResult =
+  | { readonly outcome: 'applied'; readonly facts: JsonObject }
+  | { readonly outcome: 'refused'; readonly reason: Reason; readonly facts?: JsonObject }
+  | { readonly outcome: 'unknown'; readonly reason: Reason };
+
+/** Thrown by a change that will not be made: nothing of the batch takes effect. */
+export class Refusal extends Error {
+  readonly code: string;
+  readonly facts: JsonObject | undefined;
+  constructor(code: string, message: string, facts?: JsonObject) {
+    super(message);
+    this.name = 'Refusal';
+    this.code = code;
+    this.facts = facts;
+  }
+}
+
+/** A way in which the attempt ended with certainly no effect, and may be made again under the same token. */
+class NothingDone extends Error {}
+
+/** @returns what goes into the ledger row, and back to the caller */
+export type Change = (client: Client) => Promise<JsonObject>;
+
+/** How long to wait before a server that is not there, or a database that is in use, is tried again. */
+const RETRY_PAUSE_MS = 50;
+
+/** One transaction in the control database. */
+export function guardedBatch(guard: Guard, kind: string, change: Change): Promise<GuardedResult> {
+  return attempts(guard, async () => {
+    const client = await connect(guard, CONTROL_DATABASE);
+    try {
+      await lockAndRegister(client, guard);
+      return await transaction(client, guard, kind, change);
+    } finally {
+      abandon(client);
+    }
+  });
+}
+
+/**
+ * One statement that cannot be part of a transaction (CREATE DATABASE, DROP DATABASE): under the session lock, after the
+ * check, on the same backend. It has no ledger row; what proves it is the object.
+ */
+export function guardedStatement(
+  guard: Guard,
+  statement: (client: Client) => Promise<JsonObject>,
+): Promise<GuardedResult> {
+  return attempts(guard, async () => {
+    const client = await connect(guard, CONTROL_DATABASE);
+    try {
+      await lockAndRegister(client, guard);
+      await beforeChange(() => checkActive(client, guard));
+      await beforeChange(() => client.query('commit'));
+      return { outcome: 'applied', facts: await statement(client) };
+    } finally {
+      abandon(client);
+    }
+  });
+}
+
+/**
+ * One transaction inside another database of the engine. Its own token row is the lock there: a tenant could take an
+ * advisory lock of ours, but cannot see our schema. The control database's lock is held all the while.
+ * @param database name at present; the caller has read it for an OID
+ */
+export function guardedBatchIn(guard: Guard, database: string, kind: string, change: Change): Promise<GuardedResult> {
+  return attempts(guard, async () => {
+    const control = await connect(guard, CONTROL_DATABASE);
+    try {
+      await lockAndRegister(control, guard);
+      await beforeChange(() => checkActive(control, guard));
+      await beforeChange(() => control.query('commit'));
+      const target = await connect(guard, database);
+      try {
+        await beforeChange(() => registerIn(target, guard));
+        const result = await transaction(target, guard, kind, change);
+        // Once the socket has closed, the backend no longer counts as a session, which a rename right after would wait for.
+        await target.end().catch(() => undefined);
+        return result;
+      } finally {
+        abandon(target);
+      }
+    } finally {
+      abandon(control);
+    }
+  });
+}
+
+/** Again after a certain "nothing done", under the same token, until the deadline leaves no time for another try. */
+async function attempts(guard: Guard, attempt: () => Promise<GuardedResult>): Promise<GuardedResult> {
+  const giveUpAt = Date.now() + guard.deadlineMs;
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (error instanceof Refusal)
+        return {
+          outcome: 'refused',
+          reason: { code: error.code, message: error.message },
+          ...(error.facts === undefined ? {} : { facts: error.facts }),
+        };
+      if (error instanceof NothingDone || errorCode(error) === OBJECT_IN_USE) {
+        if (Date.now() < giveUpAt) {
+          await setTimeout(RETRY_PAUSE_MS);
+          continue;
+        }
+        return {
+          outcome: 'refused',
+          reason:
+            error instanceof NothingDone
+              ? { code: 'engine_unreachable', message: error.message }
+              : { code: 'database_in_use', message: errorSentence(error) },
+        };
+      }
+      return classifyEngineError(error) === 'answered'
+        ? { outcome: 'refused', reason: { code: answeredCode(error), message: errorSentence(error) } }
+        : { outcome: 'unknown', reason: { code: 'connection_lost', message: errorSentence(error) } };
+    }
+  }
+}
+
+/** A session is on the database: known, and worth another try. */
+const OBJECT_IN_USE = '55006';
+
+/** Stable codes for refusals that a plan or a person goes by; everything else is told by its SQLSTATE in the message. */
+function answeredCode(error: unknown): string {
+  switch (errorCode(error)) {
+    // A lost race answers 23505 as well as 42710 or 42P04.
+    case '23505':
+    case '42710':
+    case '42P04':
+      return 'foreign_object';
+    case '53100':
+      return 'disk_full';
+    case '2BP01':
+      return 'dependent_objects';
+    default:
+      return 'refused_by_engine';
+  }
+}
+
+async function connect(guard: Guard, database: string): Promise<Client> {
+  try {
+    return await guard.connections.take(guard.engine, database);
+  } catch (error) {
+    if (isNotReadyYet(error) || classifyEngineError(error) !== 'answered')
+      throw new NothingDone(`the engine cannot be reached: ${errorSentence(error)}`, { cause: error });
+    throw error;
+  }
+}
+
+/** A step before the change: a connection that is lost here has changed nothing, and its transaction ends with it. */
+async function beforeChange<T>(step: () => Promise<T>): Promise<T> {
+  try {
+    return await step();
+  } catch (error) {
+    if (!(error instanceof Refusal) && classifyEngineError(error) !== 'answered')
+      throw new NothingDone(`the connection to the engine was lost before the change: ${errorSentence(error)}`, {
+        cause: error,
+      });
+    throw error;
+  }
+}
+
+/** The session lock's number: advisory locks take 64 bits, a UUID's first half. */
+export function lockKey(subjectId: string): string {
+  return BigInt.asIntN(64, BigInt(`0x${subjectId.replaceAll('-', '').slice(0, 16)}`)).toString();
+}
+
+const REGISTER = /* sql */ `
+  with age as (
+    update surefoot.identity set claim_number = greatest(claim_number, $5::bigint)
+     where installation = $6 and engine = $7 and identity = $8
+    returning 1)
+  insert into surefoot.tokens (token, effect, resource, attempt, claim_number, state, backend_pid, backend_start)
+  select $1, $2, $3, $4::integer, $5::bigint, 'active', a.pid, a.backend_start
+    from pg_stat_get_activity(pg_backend_pid()) a, age
+  on conflict (token) do update set backend_pid = excluded.backend_pid, backend_start = excluded.backend_start
+   where tokens.state = 'active'
+  returning state`;
+
+async function lockAndRegister(client: Client, guard: Guard): Promise<void> {
+  await beforeChange(async () => {
+    await client.query('select pg_advisory_lock($1)', [lockKey(guard.subjectId)]);
+    const registered = await client.query(REGISTER, [
+      guard.token,
+      guard.effectId,
+      guard.resource,
+      guard.attempt,
+      guard.claimNumber,
+      guard.installation,
+      guard.engine.engineId,
+      guard.engine.identity,
+    ]);
+    if (registered.rowCount !== 1) throw await whyNotRegistered(client, guard);
+  });
+}
+
+async function whyNotRegistered(client: Client, guard: Guard): Promise<Refusal> {
+  const token = await client.query<{ state: string }>('select state from surefoot.tokens where token = $1', [
+    guard.token,
+  ]);
+  return token.rows[0]?.state === 'revoked'
+    ? new Refusal('revoked', 'the token of this effect has been revoked')
+    : new Refusal('age', 'the engine is not the one the catalog knows: its control database has another identity');
+}
+
+const REGISTER_IN_TARGET = /* sql */ `
+  insert into surefoot.tokens (token, effect, resource, attempt, claim_number, state, backend_pid, backend_start)
+  select $1, $2, $3, $4::integer, $5::bigint, 'active', a.pid, a.backend_start from pg_stat_get_activity(pg_backend_pid()) a
+  on conflict (token) do update set backend_pid = excluded.backend_pid, backend_start = excluded.backend_start
+   where tokens.state = 'active'`;
+
+async function registerIn(client: Client, guard: Guard): Promise<void> {
+  await client.query(REGISTER_IN_TARGET, [
+    guard.token,
+    guard.effectId,
+    guard.resource,
+    guard.attempt,
+    guard.claimNumber,
+  ]);
+}
+
+/** Opens the transaction and locks the token row in it. A revoker that comes now waits for this transaction's end. */
+async function checkActive(client: Client, guard: Guard): Promise<void> {
+  await client.query('begin');
+  const row = await client.query<{ state: string }>('select state from surefoot.tokens where token = $1 for update', [
+    guard.token,
+  ]);
+  if (row.rows[0]?.state !== 'active') throw new Refusal('revoked', 'the token of this effect has been revoked');
+}
+
+async function transaction(client: Client, guard: Guard, kind: string, change: Change): Promise<GuardedResult> {
+  const facts = await beforeChange(async () => {
+    await checkActive(client, guard);
+    const found = await change(client);
+    await client.query('insert into surefoot.ledger (token, kind, facts) values ($1, $2, $3)', [
+      guard.token,
+      kind,
+      JSON.stringify(found),
+    ]);
+    return found;
+  });
+  // From here on a lost reply is unknown: the server may have committed.
+  await client.query('commit');
+  return { outcome: 'applied', facts };
+}
