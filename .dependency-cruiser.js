@@ -165,9 +165,11 @@ export default {
     {
       name: 'set-up-needs-only-node',
       severity: 'error',
-      comment: 'deploy/local runs before anything is installed, on the Node that the machine brought.',
+      comment:
+        'deploy/local runs before anything is installed, on the Node that the machine brought. What it wants from a ' +
+        'package after `npm ci` it imports there and then, with `await import()`.',
       from: { path: '^deploy/local/.*\\.mjs$' },
-      to: { dependencyTypesNot: ['core', 'local'] },
+      to: { dynamic: false, dependencyTypesNot: ['core', 'local'] },
     },
     {
       name: 'cli-speaks-only-rest',
