@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { test } from 'node:test';
+import { endProcess, identify, isAlive } from './running-process.mjs';
+
+/** @param {string} script */
+async function startShell(script) {
+  const child = spawn('sh', ['-c', `${script}; echo ready; read line`], { stdio: ['pipe', 'pipe', 'ignore'] });
+  await new Promise((resolve) => child.stdout.once('data', resolve));
+  const identity = child.pid === undefined ? undefined : await identify(child.pid);
+  assert.ok(identity !== undefined);
+  return identity;
+}
+
+test('the same number with another start time is another process', async () => {
+  const self = await identify(process.pid);
+  assert.ok(self !== undefined);
+  assert.equal(await isAlive(self), true);
+  assert.equal(await isAlive({ ...self, startedAt: `${self.startedAt}0` }), false);
+});
+
+test('a process that ends when asked is not killed', async () => {
+  const identity = await startShell('trap "exit 0" TERM');
+  assert.equal(await endProcess(identity, 5_000), 'ended');
+});
+
+test('a process that does not listen is killed after the time it is given', async () => {
+  const identity = await startShell('trap "" TERM');
+  assert.equal(await endProcess(identity, 200), 'killed');
+  assert.equal(await isAlive(identity), false);
+});
+
+test('a zombie counts as dead', async () => {
+  // A shell that never waits for its child, which has ended at once.
+  const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 20'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const pid = Number(await new Promise((resolve) => parent.stdout.once('data', (data) => resolve(String(data)))));
+  while ((await identify(pid)) !== undefined) await new Promise((resolve) => setTimeout(resolve, 5));
+  process.kill(pid, 0); // it is there nevertheless
+  parent.kill('SIGKILL');
+});
