@@ -99,6 +99,10 @@ function environmentEffect(kind: EffectKind, subject: EnvironmentSubject): Plann
 }
 
 export function planEnvironmentDelete(situation: Situation<EnvironmentSubject>): Step {
+  const { abandon, effects } = situation;
+  // A delete never ends half-done: it fails only while nothing of it has been done.
+  if (abandon !== undefined && effects.every((record) => record.outcome === 'absent'))
+    return { do: 'finish', state: 'failed', reason: abandon };
   return removeEnvironment(situation) ?? { do: 'finish', state: 'succeeded' };
 }
 
