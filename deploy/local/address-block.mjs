@@ -68,7 +68,7 @@ export function parseSubnet(subnet) {
 }
 
 /** @param {string} address */
-export function parseAddress(address) {
+function parseAddress(address) {
   return address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);
 }
 

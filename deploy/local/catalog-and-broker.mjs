@@ -31,7 +31,7 @@ const LOOPBACK = '127.0.0.1';
  * @param {Docker} docker
  * @returns {Promise<Record<string, string>>}
  */
-export async function settleLocalEnv(home, installation, docker) {
+async function settleLocalEnv(home, installation, docker) {
   const kept = await readLocalEnv(home);
   const [gateway, catalog, broker, engine] = await chooseFreePorts(4);
   const settled = {
@@ -141,7 +141,7 @@ function brokerDefinitions(passwordHash) {
  * @param {Record<string, string>} localEnv
  * @param {'SUREFOOT_CATALOG_URL' | 'SUREFOOT_BROKER_URL' | 'SUREFOOT_URL'} name
  */
-export function portOf(localEnv, name) {
+function portOf(localEnv, name) {
   try {
     const { port } = new URL(localEnv[name] ?? '');
     if (port !== '') return Number(port);
@@ -156,7 +156,7 @@ export function portOf(localEnv, name) {
  * @param {Installation} installation
  * @param {readonly string[]} filters
  */
-export function containersOf(docker, { id }, filters) {
+function containersOf(docker, { id }, filters) {
   const project = `label=com.docker.compose.project=${ComposeStack.projectOf(id)}`;
   return docker.ids(['container', 'ls', '--quiet', '--no-trunc', '--filter', project, ...filters]);
 }

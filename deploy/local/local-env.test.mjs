@@ -28,7 +28,7 @@ for (const value of ['a b', 'a&b', 'a;b', "a'b", 'a"b', 'a$b', 'a`b', 'a\nb', 'a
     const values = { ...example, SUREFOOT_API_KEY: `secret${value}` };
     assert.throws(
       () => renderLocalEnv(values),
-      (error) => error.message.includes('SUREFOOT_API_KEY') && !error.message.includes('secret'),
+      (/** @type {Error} */ error) => error.message.includes('SUREFOOT_API_KEY') && !error.message.includes('secret'),
     );
   });
 }

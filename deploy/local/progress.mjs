@@ -45,9 +45,6 @@ export function progress(write = (line) => console.log(line)) {
   };
 }
 
-/** For callers that want no lines, such as a test runner. */
-export const silent = progress(() => undefined);
-
 /** @param {number} startedAt */
 function secondsSince(startedAt) {
   return `${((performance.now() - startedAt) / 1000).toFixed(1)} s`;
