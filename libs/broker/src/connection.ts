@@ -1,7 +1,7 @@
 /** One connection to the broker, and how to be rid of it for certain. */
 import type { Duplex } from 'node:stream';
 import { setTimeout } from 'node:timers/promises';
-import { connect, type ChannelModel } from 'amqplib';
+import { connect, type Channel, type ChannelModel } from 'amqplib';
 import { brokerError, BrokerUnavailable } from './errors.ts';
 
 /** For the TCP connection and the handshake; the broker may be starting. */
@@ -30,6 +30,15 @@ export async function openConnection(url: string, name: string): Promise<Channel
     return connection;
   } catch (error) {
     throw brokerError(`connecting to the broker at ${address.host}`, error);
+  }
+}
+
+/** Returns once the broker has worked through everything that was written to the channel, or does not answer. */
+export async function closeChannel(channel: Channel): Promise<void> {
+  try {
+    await within(CLOSE_TIMEOUT_MS, 'closing the channel', channel.close());
+  } catch {
+    // Gone already.
   }
 }
 

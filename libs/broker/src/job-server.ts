@@ -22,6 +22,8 @@ export interface JobServerOptions {
   readonly url: string;
   readonly topology: JobTopology;
   readonly logger: Logger;
+  /** Before a failed delivery goes back; doubles each time. Told by tests. */
+  readonly pauses?: { readonly firstMs: number; readonly mostMs: number };
 }
 
 export interface JobServerReport {
@@ -34,14 +36,14 @@ export interface JobServerReport {
 /** A type, not an interface, which would lack the index signature that Nest asks for. */
 type JobServerEvents = { status: (report: JobServerReport) => void };
 
-const PAUSE_FIRST_MS = 200;
-const PAUSE_MOST_MS = 5_000;
+const PAUSES = { firstMs: 200, mostMs: 5_000 };
 
 export class JobServer extends Server<JobServerEvents, SubscriptionStatus> implements CustomTransportStrategy {
   /** Ours waits for the handler and sees its failure, so Nest need not report it. */
   override readonly propagatesEventHandlerErrors = true;
   override readonly transportId = Symbol('surefoot.jobs');
   readonly #logger: Logger;
+  readonly #pauses: typeof PAUSES;
   readonly #subscription: Subscription;
   readonly #events = new EventEmitter();
   readonly #closing = new AbortController();
@@ -49,9 +51,10 @@ export class JobServer extends Server<JobServerEvents, SubscriptionStatus> imple
   #running = false;
   #report: JobServerReport = { status: 'connecting', detail: 'not started', since: new Date() };
 
-  constructor({ url, topology, logger }: JobServerOptions) {
+  constructor({ url, topology, logger, pauses = PAUSES }: JobServerOptions) {
     super();
     this.#logger = logger;
+    this.#pauses = pauses;
     this.#subscription = new Subscription({
       url,
       topology,
@@ -129,7 +132,7 @@ export class JobServer extends Server<JobServerEvents, SubscriptionStatus> imple
       await this.#run(message);
       if (!delivery.settle('ack')) this.#logger.info('delivery outlived its channel, it comes again', { jobId });
     } catch (error) {
-      const pauseMs = Math.min(PAUSE_FIRST_MS * 2 ** delivery.earlierDeliveries, PAUSE_MOST_MS);
+      const pauseMs = Math.min(this.#pauses.firstMs * 2 ** delivery.earlierDeliveries, this.#pauses.mostMs);
       this.#logger.warn('job handler failed, delivery goes back', { jobId, pauseMs, error });
       await setTimeout(pauseMs, undefined, { signal: this.#closing.signal }).catch(() => undefined);
       delivery.settle('requeue');

@@ -11,7 +11,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Logger } from '#kernel';
 import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib';
 import { BackOff } from './back-off.ts';
-import { closeConnection, openConnection, within } from './connection.ts';
+import { closeChannel, closeConnection, openConnection, within } from './connection.ts';
 import { brokerError, BrokerRefused, BrokerUnavailable } from './errors.ts';
 import { declareOn, type JobTopology } from './topology.ts';
 
@@ -40,7 +40,7 @@ export interface SubscriptionOptions {
   readonly onStatus: (status: SubscriptionStatus, detail: string) => void;
 }
 
-const ANSWER_TIMEOUT_MS = 10_000;
+const ANSWER_TIMEOUT_MS = 5_000;
 const CANCEL_TIMEOUT_MS = 2_000;
 /** How often the broker is asked whether it still counts our consumer. */
 const CHECK_INTERVAL_MS = 5_000;
@@ -106,6 +106,9 @@ export class Subscription {
     try {
       return await this.#consume(connection, topology, onReady);
     } finally {
+      // The channel first: the broker reads a connection's goodbye before it has worked through what its channels sent,
+      // and an acknowledgement on the way would be lost.
+      if (this.#session !== undefined) await closeChannel(this.#session.channel);
       this.#session = undefined;
       await closeConnection(connection);
     }
@@ -126,28 +129,49 @@ export class Subscription {
       if (message === null) end.resolve('the broker cancelled the consumer');
       else this.#deliver(counter.add(message));
     };
-    const { consumerTag } = await answered('subscribing', channel.consume(topology.queue, onMessage));
-    this.#session = { channel, consumerTag };
-    if (this.#isStopping()) await this.stopConsuming();
-    return Promise.race([end.promise, this.#watch(channel, topology.queue, counter, onReady)]);
+    return Promise.race([end.promise, this.#hold(channel, onMessage, counter, onReady)]);
   }
 
   #deliver(delivery: Delivery | undefined): void {
     if (delivery !== undefined) this.#options.onDelivery(delivery);
   }
 
-  /** Looks until the broker no longer counts a consumer, or the channel fails. Never returns while all is well. */
-  async #watch(channel: Channel, queue: string, counter: Outstanding, onReady: () => void): Promise<string> {
+  /**
+   * Subscribes, and looks from then on. With a single active consumer the broker counts one, and does not tell whose it is:
+   * ours, if there was none before or once something came. Else another one is served, and we ask anew until it is gone.
+   */
+  async #hold(
+    channel: Channel,
+    onMessage: (message: ConsumeMessage | null) => void,
+    counter: Outstanding,
+    onReady: () => void,
+  ): Promise<string> {
+    const { queue } = this.#options.topology;
+    const backOff = new BackOff();
     for (;;) {
-      const { consumerCount } = await answered('asking for the consumers', channel.checkQueue(queue));
-      if (this.#isStopping()) return never();
-      if (consumerCount === 0) return 'the broker does not count our consumer';
-      onReady();
-      if (consumerCount === 1 || counter.hasReceived) this.#options.onStatus('ready', 'subscribed');
-      else this.#options.onStatus('standby', `${consumerCount} consumers on ${queue}; another one is served first`);
-      await setTimeout(CHECK_INTERVAL_MS, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
-      if (this.#isStopping()) return never();
+      const others = await consumers(channel, queue);
+      const { consumerTag } = await answered('subscribing', channel.consume(queue, onMessage));
+      this.#session = { channel, consumerTag };
+      if (this.#isStopping()) await this.stopConsuming();
+      if (others === 0) return this.#watch(channel, onReady);
+      await backOff.wait(this.#stopping.signal);
+      if (counter.hasReceived) return this.#watch(channel, onReady);
+      this.#options.onStatus('standby', `another consumer of ${queue} is served first`);
+      await answered('asking anew', channel.cancel(consumerTag));
     }
+  }
+
+  /** Looks until the broker no longer counts a consumer, or the channel fails. Never returns while all is well. */
+  async #watch(channel: Channel, onReady: () => void): Promise<string> {
+    while (!this.#isStopping()) {
+      if ((await consumers(channel, this.#options.topology.queue)) === 0)
+        return 'the broker does not count our consumer';
+      onReady();
+      if (!this.#isStopping()) this.#options.onStatus('ready', 'subscribed');
+      await setTimeout(CHECK_INTERVAL_MS, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
+    }
+    // What is left to settle is waited for; nothing is looked for any more.
+    return new Promise(() => undefined);
   }
 
   #isStopping(): boolean {
@@ -155,9 +179,8 @@ export class Subscription {
   }
 }
 
-/** What is left to settle is waited for; nothing is looked for any more. */
-function never(): Promise<never> {
-  return new Promise(() => undefined);
+async function consumers(channel: Channel, queue: string): Promise<number> {
+  return (await answered('asking for the consumers', channel.checkQueue(queue))).consumerCount;
 }
 
 /** The deliveries of one channel that are not settled. There is one at most: the prefetch is checked, not trusted (B089). */

@@ -14,7 +14,14 @@ export interface JobTopology {
   readonly queue: string;
   readonly deadExchange: string;
   readonly deadQueue: string;
+  readonly deliveryTimeoutMs: number;
 }
+
+/**
+ * Longer than a claim may live (20 minutes), and stated here instead of trusted: the server's default has changed before
+ * (FIELD-CASES B082). A delivery that is not acknowledged in this time comes again, which is harmless.
+ */
+const DELIVERY_TIMEOUT_MS = 30 * 60_000;
 
 /** @param prefix told by tests, which share a broker */
 export function jobTopology(hostId: string, prefix = 'surefoot'): JobTopology {
@@ -22,21 +29,17 @@ export function jobTopology(hostId: string, prefix = 'surefoot'): JobTopology {
     queue: `${prefix}.jobs.${hostId}`,
     deadExchange: `${prefix}.dead`,
     deadQueue: `${prefix}.jobs.dead`,
+    deliveryTimeoutMs: DELIVERY_TIMEOUT_MS,
   };
 }
 
 /** Above our own bound (the catalog counts interruptions), so that the broker's is only the last resort. */
 const DELIVERY_LIMIT = 20;
-/**
- * Longer than a claim may live (20 minutes), and stated here instead of trusted: the server's default has changed before
- * (FIELD-CASES B082). A delivery that is not acknowledged in this time comes again, which is harmless.
- */
-const DELIVERY_TIMEOUT_MS = 30 * 60_000;
 /** Dead letters are evidence, not work: the catalog knows every open job. */
 const DEAD_LETTERS_MAX = 10_000;
 
 export async function declareOn(channel: Channel, topology: JobTopology): Promise<void> {
-  const { queue, deadExchange, deadQueue } = topology;
+  const { queue, deadExchange, deadQueue, deliveryTimeoutMs } = topology;
   try {
     await channel.assertExchange(deadExchange, 'topic', { durable: true });
     await channel.assertQueue(deadQueue, {
@@ -51,7 +54,7 @@ export async function declareOn(channel: Channel, topology: JobTopology): Promis
         'x-queue-type': 'quorum',
         'x-single-active-consumer': true,
         'x-delivery-limit': DELIVERY_LIMIT,
-        'x-consumer-timeout': DELIVERY_TIMEOUT_MS,
+        'x-consumer-timeout': deliveryTimeoutMs,
         'x-dead-letter-exchange': deadExchange,
         'x-dead-letter-strategy': 'at-least-once',
         // At-least-once dead-lettering needs it (RabbitMQ manual, "Quorum queues").

@@ -1,0 +1,2 @@
+export { TcpProxy } from './tcp-proxy.ts';
+export { waitUntil } from './wait-until.ts';
