@@ -57,7 +57,11 @@ export function send(stream: Writable, message: Request | Reply): void {
 }
 
 /** Calls `onMessage` for every line, `onEnd` when the other side is gone. */
-export function receive<T>(stream: Readable, onMessage: (message: T) => void, onEnd: () => void): void {
+export function receive<T extends Request | Reply>(
+  stream: Readable,
+  onMessage: (message: T) => void,
+  onEnd: () => void,
+): void {
   const lines = createInterface({ input: stream });
   lines.on('line', (line) => {
     onMessage(JSON.parse(line) as T);

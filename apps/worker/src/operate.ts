@@ -52,11 +52,16 @@ export async function operate(parts: OperateParts, claim: Claim): Promise<Operat
   let known: Known | undefined;
   for (;;) {
     const next = await advance(parts, claim, known);
-    if (known !== undefined) parts.records.consume(known.recorded.effectId);
-    if (next === 'ended' || next === 'lost') return next;
-    // The token that was just recorded is settled as absent when the claim is given back: it was never used.
-    if (parts.stopping.aborted) return 'stopped';
-    const answer = await act(parts, claim, next);
+    const settled = known?.recorded.effectId;
+    if (next === 'ended' || next === 'lost' || parts.stopping.aborted) {
+      if (settled !== undefined && next !== 'lost') parts.records.consume(settled);
+      // Stopped: the token that was just recorded was never used, and is settled as absent when the claim is given back.
+      return next === 'ended' || next === 'lost' ? next : 'stopped';
+    }
+    const acting = act(parts, claim, next);
+    // Its outcome has committed; removing it takes two directory syncs, for which the next effect need not wait.
+    if (settled !== undefined) parts.records.consume(settled);
+    const answer = await acting;
     if (answer.outcome === 'lost' || answer.outcome === 'unknown') {
       parts.log.warn('effect has no known outcome', { ...fieldsOf(claim, next), outcome: answer.outcome });
       return 'lost';

@@ -154,20 +154,17 @@ async function attempts(guard: Guard, attempt: () => Promise<GuardedResult>): Pr
 const OBJECT_IN_USE = '55006';
 
 /** Stable codes for refusals that a plan or a person goes by; everything else is told by its SQLSTATE in the message. */
+const REFUSAL_CODES: Readonly<Record<string, string>> = {
+  // A lost race answers 23505 as well as 42710 or 42P04.
+  23505: 'foreign_object',
+  42710: 'foreign_object',
+  '42P04': 'foreign_object',
+  53100: 'disk_full',
+  '2BP01': 'dependent_objects',
+};
+
 function answeredCode(error: unknown): string {
-  switch (errorCode(error)) {
-    // A lost race answers 23505 as well as 42710 or 42P04.
-    case '23505':
-    case '42710':
-    case '42P04':
-      return 'foreign_object';
-    case '53100':
-      return 'disk_full';
-    case '2BP01':
-      return 'dependent_objects';
-    default:
-      return 'refused_by_engine';
-  }
+  return REFUSAL_CODES[errorCode(error) ?? ''] ?? 'refused_by_engine';
 }
 
 async function connect(guard: Guard, database: string): Promise<Client> {

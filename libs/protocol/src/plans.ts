@@ -64,20 +64,20 @@ function last(effects: readonly EffectRecord[], kind: EffectKind): EffectRecord 
   return effects.findLast((record) => record.kind === kind);
 }
 
-const CREATE_ENVIRONMENT: readonly EffectKind[] = [
+const CREATE_ENVIRONMENT = [
   'roles',
   'database',
   'interior',
   'publish-database',
   'rules',
   'probe',
-];
+] as const satisfies readonly EffectKind[];
 
 export function planEnvironmentCreate(situation: Situation<EnvironmentSubject>): Step {
   return forwardThenUndo(situation, CREATE_ENVIRONMENT, environmentEffect, removeEnvironment);
 }
 
-function environmentEffect(kind: EffectKind, subject: EnvironmentSubject): PlannedEffect {
+function environmentEffect(kind: (typeof CREATE_ENVIRONMENT)[number], subject: EnvironmentSubject): PlannedEffect {
   const { id: environmentId, names, connectionLimit, extensions, profile, identities, refusedDatabases } = subject;
   const databaseOid = (): number => known(identities.databaseOid, 'databaseOid');
   switch (kind) {
@@ -94,7 +94,7 @@ function environmentEffect(kind: EffectKind, subject: EnvironmentSubject): Plann
     case 'probe':
       return planned(kind, { environmentId, databaseOid: databaseOid(), names, refusedDatabases });
     default:
-      throw new TypeError(`${kind} is not part of creating an environment`);
+      return kind satisfies never;
   }
 }
 
@@ -137,7 +137,7 @@ function removeEnvironment({ subject, effects }: Situation<EnvironmentSubject>):
   return effect(planned('disown', { environmentId, roleOids, databaseOids }));
 }
 
-const CREATE_ENGINE: readonly EffectKind[] = [
+const CREATE_ENGINE = [
   'engine-files',
   'image',
   'network',
@@ -146,13 +146,13 @@ const CREATE_ENGINE: readonly EffectKind[] = [
   'engine-start',
   'engine-ready',
   'rule-file',
-];
+] as const satisfies readonly EffectKind[];
 
 export function planEngineCreate(situation: Situation<EngineSubject>): Step {
   return forwardThenUndo(situation, CREATE_ENGINE, engineEffect, removeEngine);
 }
 
-function engineEffect(kind: EffectKind, subject: EngineSubject): PlannedEffect {
+function engineEffect(kind: (typeof CREATE_ENGINE)[number], subject: EngineSubject): PlannedEffect {
   const { id: engineId, name, image, port, networkPool, identities } = subject;
   const containerId = (): string => known(identities.containerId, 'containerId');
   switch (kind) {
@@ -184,7 +184,7 @@ function engineEffect(kind: EffectKind, subject: EngineSubject): PlannedEffect {
         port,
       });
     default:
-      throw new TypeError(`${kind} is not part of creating an engine`);
+      return kind satisfies never;
   }
 }
 
@@ -216,14 +216,16 @@ export function planEngineStart({ subject, effects }: Situation<EngineSubject>):
 }
 
 /** First every effect of `kinds` in order; after a refusal, a cancellation or an abandonment what was made is undone. */
-function forwardThenUndo<S extends EnvironmentSubject | EngineSubject>(
+function forwardThenUndo<S extends EnvironmentSubject | EngineSubject, K extends EffectKind>(
   situation: Situation<S>,
-  kinds: readonly EffectKind[],
-  specify: (kind: EffectKind, subject: S) => PlannedEffect,
+  kinds: readonly K[],
+  specify: (kind: K, subject: S) => PlannedEffect,
   remove: (situation: Situation<S>) => Step | undefined,
 ): Step {
   const { subject, effects, cancelRequested, superseded, abandon } = situation;
-  const refused = effects.find((record) => kinds.includes(record.kind) && record.outcome === 'refused');
+  const refused = effects.find(
+    (record) => (kinds as readonly EffectKind[]).includes(record.kind) && record.outcome === 'refused',
+  );
   const failure =
     abandon ??
     (refused === undefined
