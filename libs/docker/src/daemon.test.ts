@@ -109,7 +109,7 @@ describe('what the daemon does not answer', () => {
       2_000,
     );
     const hanging = Array.from({ length: 20 }, () => daemon.container('hangs').catch(() => 'lost'));
-    expect(await daemon.containerIds()).toEqual([]);
+    expect(await daemon.containers()).toEqual([]);
     expect(await Promise.race([...hanging, Promise.resolve('still hanging')])).toBe('still hanging');
     expect(await Promise.all(hanging)).toEqual(hanging.map(() => 'lost'));
   });

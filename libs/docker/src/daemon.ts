@@ -29,6 +29,11 @@ export interface NetworkInfo {
   readonly gateways: readonly string[];
 }
 
+interface ContainerListed {
+  readonly id: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
 export interface VolumeInfo {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -143,10 +148,10 @@ export class Daemon {
     return this.#find((abortSignal) => this.#client.getContainer(reference).inspect({ abortSignal }));
   }
 
-  /** Ids of all containers, running or not. */
-  async containerIds(): Promise<readonly string[]> {
+  /** All containers, running or not. */
+  async containers(): Promise<readonly ContainerListed[]> {
     const containers = await this.#call((abortSignal) => this.#client.listContainers({ all: true, abortSignal }));
-    return containers.map(({ Id }) => Id);
+    return containers.map(({ Id, Labels }) => ({ id: Id, labels: labelsOf(Labels) }));
   }
 
   /** @returns the id */
