@@ -11,7 +11,7 @@ import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { ActRequest, Reply, Request } from './messages.ts';
-import { LOCK_DESCRIPTOR, receive, send } from './messages.ts';
+import { LOCK_DESCRIPTOR, receiveReplies, receiveRequests, send } from './messages.ts';
 
 const RUNNER = fileURLToPath(new URL('./runner.js', import.meta.url));
 
@@ -24,7 +24,7 @@ interface InHand {
 let inHand: InHand | undefined;
 let runner = startRunner();
 
-receive<Request>(process.stdin, onRequest, () => {
+receiveRequests(process.stdin, onRequest, () => {
   // The worker is gone: whatever it asked for must not go on. Its receipt stays, and recovery decides.
   killGroup(runner);
   process.exit(0);
@@ -39,11 +39,7 @@ function startRunner(): ChildProcess {
   if (stdin === null || stdout === null) throw new TypeError('the runner has no pipes');
   // A runner that is gone is noticed by its exit, not by a failed write.
   stdin.on('error', () => undefined);
-  receive<Reply>(
-    stdout,
-    (reply) => onReply(child, reply),
-    () => undefined,
-  );
+  receiveReplies(stdout, (reply) => onReply(child, reply));
   child.once('error', () => process.exit(1));
   // `close` comes after exit and after its last line was read, so an answer is never overtaken by its own death.
   child.once('close', () => onEnd(child));

@@ -56,15 +56,25 @@ export function send(stream: Writable, message: Request | Reply): void {
   stream.write(`${JSON.stringify(message)}\n`);
 }
 
-/** Calls `onMessage` for every line, `onEnd` when the other side is gone. */
-export function receive<T extends Request | Reply>(
-  stream: Readable,
-  onMessage: (message: T) => void,
-  onEnd: () => void,
-): void {
+/** Calls `onRequest` for every line, `onEnd` when the other side is gone. */
+export function receiveRequests(stream: Readable, onRequest: (request: Request) => void, onEnd: () => void): void {
+  receive(stream, (message) => onRequest(message as Request), onEnd);
+}
+
+/** The other direction; that the other side is gone is noticed by its exit. */
+export function receiveReplies(stream: Readable, onReply: (reply: Reply) => void): void {
+  receive(
+    stream,
+    (message) => onReply(message as Reply),
+    () => undefined,
+  );
+}
+
+/** What comes over the pipe was written by `send` of the same build. */
+function receive(stream: Readable, onMessage: (message: unknown) => void, onEnd: () => void): void {
   const lines = createInterface({ input: stream });
   lines.on('line', (line) => {
-    onMessage(JSON.parse(line) as T);
+    onMessage(JSON.parse(line));
   });
   lines.on('close', onEnd);
 }

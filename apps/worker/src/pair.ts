@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import type { Logger } from '#kernel';
 import type { ActResult } from '#effects';
 import type { ActRequest, PrepareRequest, Reply } from './messages.ts';
-import { receive, send } from './messages.ts';
+import { receiveReplies, send } from './messages.ts';
 
 const GUARDIAN = fileURLToPath(new URL('./guardian.js', import.meta.url));
 /** A guardian that has not answered this long after the deadline it was given is frozen, and is killed. */
@@ -91,11 +91,7 @@ export class Pair {
     const { stdin, stdout } = guardian;
     if (stdin === null || stdout === null) throw new TypeError('the guardian has no pipes');
     stdin.on('error', () => undefined);
-    receive<Reply>(
-      stdout,
-      (reply) => this.#onReply(reply),
-      () => undefined,
-    );
+    receiveReplies(stdout, (reply) => this.#onReply(reply));
     guardian.once('error', (error) => {
       // Without setpriv there is no worker: its supervisor gets to see why.
       throw error;

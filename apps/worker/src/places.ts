@@ -77,7 +77,7 @@ export class Places {
     try {
       const [age, pin, found] = await Promise.all([
         engineAge(this.#catalog, engine.id, REGISTERING),
-        observePin(this.#settings.dockerHost, enginePlace(this.#settings, engine), engine.pin, this.#reader(engine)),
+        observePin(this.#settings.dockerHost, engine.pin, this.#reader(engine)),
         this.#reader(engine)(readEngineAge),
       ]);
       const differences = pinDifferences(engine.pin, pin);

@@ -11,8 +11,8 @@ import { RecordFolders } from '#receipts';
 import { CONTROL_DATABASE } from '#fencing';
 import { homeFromEnvironment, loadSettings } from '#settings';
 import { createLogger } from '#telemetry';
-import type { ActRequest, Request } from './messages.ts';
-import { receive, send } from './messages.ts';
+import type { ActRequest } from './messages.ts';
+import { receiveRequests, send } from './messages.ts';
 
 /** An act gives up by itself this long before the guardian kills it, so that a known "not done" is not lost. */
 const MARGIN_MS = 2_000;
@@ -25,7 +25,7 @@ const connections = new FreshConnections({
   applicationName: 'surefoot runner',
 });
 
-receive<Request>(
+receiveRequests(
   process.stdin,
   (request) => {
     if (request.type === 'prepare') connections.prepare(request.engine, CONTROL_DATABASE);
