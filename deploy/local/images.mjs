@@ -116,7 +116,7 @@ async function pull(docker, name, progress) {
   const silence = sleep(REGISTRY_ANSWER_MS, /** @type {const} */ ('silence'), { signal: cancel.signal }).catch(
     () => 'silence',
   );
-  const first = await Promise.race([answer, pulled, silence]);
+  const first = await progress.wait(`ask for the image ${name}`, () => Promise.race([answer, pulled, silence]));
   if (first === 'silence') {
     cancel.abort();
     return 'no registry answers';
