@@ -7,8 +7,9 @@ import { SetupFailure } from './failure.mjs';
  * The block of IPv4 addresses that an installation's containers live in: one /18 out of 10.64.0.0/10, so that its
  * networks neither use up Docker's own few pools nor lie over a network that this machine already reaches.
  *
- * Within the block: the first /24 for a private daemon's default bridge, the second for catalog and broker, the upper
- * half for networks that are made later.
+ * Within the block: the first /24 for a private daemon's default bridge, the second for catalog and broker; the second
+ * quarter is what a private daemon chooses from when somebody makes a network without naming addresses; the upper half
+ * is for networks that the worker makes, which names them.
  */
 
 /** @typedef {{ first: number, last: number }} Range inclusive, addresses as unsigned numbers */
@@ -42,6 +43,7 @@ export function layOut(block) {
     bridgeAddress: `${formatAddress(first + 1)}/24`,
     bridge: `${formatAddress(first)}/24`,
     stack: `${formatAddress(first + 256)}/24`,
+    unnamed: `${formatAddress(first + BLOCK_SIZE / 4)}/${BLOCK_BITS + 2}`,
     pool: `${formatAddress(first + BLOCK_SIZE / 2)}/${BLOCK_BITS + 1}`,
   };
 }

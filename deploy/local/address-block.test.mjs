@@ -22,8 +22,8 @@ test('a single address in a block makes it taken, and so does a network around i
 
 test('the parts of a block lie in it and apart from each other', () => {
   const block = chooseBlock(ID, []);
-  const { bridge, stack, pool, bridgeAddress } = layOut(block);
-  const parts = [bridge, stack, pool].map(parseSubnet);
+  const { bridge, stack, unnamed, pool, bridgeAddress } = layOut(block);
+  const parts = [bridge, stack, unnamed, pool].map(parseSubnet);
   for (const part of parts) {
     assert.ok(contains(parseSubnet(block), part));
     assert.equal(parts.filter((other) => overlaps(part, other)).length, 1);

@@ -42,10 +42,11 @@ async function settleLocalEnv(home, installation, docker) {
     SUREFOOT_BROKER_URL: `amqp://surefoot:${newPassword()}@${LOOPBACK}:${broker}`,
     SUREFOOT_ENGINE_PORT: String(engine),
     ...kept,
-    // These three follow from what was decided for the installation, whatever the file says.
+    // These follow from what was decided for the installation, whatever the file says.
     SUREFOOT_INSTALLATION: installation.id,
     DOCKER_HOST: docker.host,
     SUREFOOT_ENGINE_IMAGE: installation.engineImage ?? '',
+    SUREFOOT_NETWORK_POOL: layOut(installation.block).pool,
   };
   await writeLocalEnv(home, settled);
   return settled;

@@ -16,6 +16,7 @@ export const LOCAL_ENV_NAMES = /** @type {const} */ ([
   'DOCKER_HOST',
   'SUREFOOT_ENGINE_IMAGE',
   'SUREFOOT_ENGINE_PORT',
+  'SUREFOOT_NETWORK_POOL',
 ]);
 
 /** @typedef {Record<(typeof LOCAL_ENV_NAMES)[number], string>} LocalEnv */

@@ -98,7 +98,7 @@ function settings(at, installation) {
     // By default the socket would be open to the machine's docker group, which was never given this daemon.
     group: 'root',
     bridge: bridgeName(installation),
-    'default-address-pools': [{ base: layOut(installation.block).pool, size: 26 }],
+    'default-address-pools': [{ base: layOut(installation.block).unnamed, size: 26 }],
     'live-restore': true,
     'shutdown-timeout': 60,
     'log-driver': 'json-file',
