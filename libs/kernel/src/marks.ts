@@ -3,9 +3,13 @@
  * as a header in files; Docker carries the same four as labels. A mark is compared whole: only exact identity is proof.
  */
 
+import { isUuid } from './ids.ts';
+
+const MARK_KINDS = ['environment', 'engine', 'service', 'placeholder', 'network', 'volume'] as const;
+
 export interface Mark {
   readonly installation: string;
-  readonly kind: 'environment' | 'engine' | 'service' | 'placeholder' | 'network' | 'volume';
+  readonly kind: (typeof MARK_KINDS)[number];
   readonly id: string;
   readonly token: string;
 }
@@ -20,8 +24,9 @@ const MARK = /^surefoot installation=([0-9a-f-]{36}) kind=([a-z]+) id=([0-9a-f-]
 export function parseMark(text: string | null): Mark | undefined {
   const found = text === null ? null : MARK.exec(text);
   if (found === null) return undefined;
-  const [, installation = '', kind = '', id = '', token = ''] = found;
-  return { installation, kind: kind as Mark['kind'], id, token };
+  const [, installation = '', kindText = '', id = '', token = ''] = found;
+  const kind = MARK_KINDS.find((one) => one === kindText);
+  return kind !== undefined && [installation, id, token].every(isUuid) ? { installation, kind, id, token } : undefined;
 }
 
 /** The labels that everything made in Docker carries (DESIGN §9). */
