@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { homeFromEnvironment, loadSettings } from '#settings';
+import { inStackContainer } from '#testing';
 
 export const settings = loadSettings(homeFromEnvironment(process.env));
 
@@ -13,7 +14,7 @@ export interface OwnDatabase {
 
 export async function ownDatabase(): Promise<OwnDatabase> {
   const name = `contract_${randomBytes(6).toString('hex')}`;
-  await asAdministrator(`create database ${name}`);
+  await asAdministrator(`create database ${name} owner surefoot`);
   const url = new URL(settings.catalogUrl);
   url.pathname = `/${name}`;
   const pool = new pg.Pool({ connectionString: url.href, max: 2 });
@@ -29,12 +30,8 @@ export async function ownDatabase(): Promise<OwnDatabase> {
   };
 }
 
+/** The role of local.env may not make databases; the server's superuser is only known inside its container. */
 async function asAdministrator(statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: settings.catalogUrl });
-  await client.connect();
-  try {
-    await client.query(statement);
-  } finally {
-    await client.end();
-  }
+  const command = ['psql', '-X', '-v', 'ON_ERROR_STOP=1', '-c', statement];
+  await inStackContainer(settings.dockerHost, settings.catalogUrl, { user: 'postgres', command });
 }

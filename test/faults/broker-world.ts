@@ -1,13 +1,11 @@
 /** A broker of the test run's stack, queues of the test's own, and a look at them from outside. */
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { connect, type ChannelModel } from 'amqplib';
 import { declareTopology, JOB_PATTERN, jobTopology, JobServer, type JobMessage, type JobTopology } from '#broker';
 import type { Logger } from '#kernel';
 import { homeFromEnvironment, loadSettings, type Settings } from '#settings';
-import { TcpProxy, waitUntil } from '#testing';
+import { inStackContainer, TcpProxy, waitUntil } from '#testing';
 
 export interface LogLine {
   readonly level: 'info' | 'warn' | 'error';
@@ -114,10 +112,8 @@ export class BrokerWorld {
 
   /** The broker's own administration program, in its container. */
   async ctl(...args: readonly string[]): Promise<string> {
-    const run = async (...command: readonly string[]): Promise<string> =>
-      (await promisify(execFile)('docker', ['-H', this.settings.dockerHost, ...command])).stdout.trim();
-    const container = await run('ps', '-qf', 'label=com.docker.compose.service=broker');
-    return run('exec', container, 'rabbitmqctl', '-q', ...args);
+    const { dockerHost, brokerUrl } = this.settings;
+    return inStackContainer(dockerHost, brokerUrl, { command: ['rabbitmqctl', '-q', ...args] });
   }
 
   async close(): Promise<void> {

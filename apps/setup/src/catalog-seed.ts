@@ -1,0 +1,38 @@
+/** First rows of the catalog, and the request for the first engine. */
+import { createHash, randomUUID } from 'node:crypto';
+import { hostIdentity, requestFirstEngine, seedCatalog, type Catalog } from '#catalog';
+import { InvalidSettings, type Settings } from '#settings';
+import { prepareIdentity, type Say } from './host-state.ts';
+
+const ADMIN_KEY = 'admin';
+const PROJECT = 'default';
+const ENGINE = 'main';
+
+export async function fillCatalog(catalog: Catalog, settings: Settings, say: Say): Promise<void> {
+  const { installation, hostId, apiKey, paths } = settings;
+  if (apiKey === undefined) throw new InvalidSettings(paths.localEnv, ['SUREFOOT_API_KEY is missing']);
+  const known = await catalog.transaction((tx) => hostIdentity(tx, hostId));
+  const seed = {
+    installation,
+    host: { id: hostId, identity: known ?? prepareIdentity(paths.epoch) },
+    project: { id: randomUUID(), name: PROJECT },
+    adminKey: { id: randomUUID(), name: ADMIN_KEY, hash: createHash('sha256').update(apiKey).digest() },
+  };
+  for (const made of await catalog.transaction((tx) => seedCatalog(tx, seed))) say(`registered ${made}`);
+}
+
+export async function requestEngine(catalog: Catalog, settings: Settings, say: Say): Promise<void> {
+  const engine = {
+    engineId: randomUUID(),
+    operationId: randomUUID(),
+    jobId: randomUUID(),
+    identity: randomUUID(),
+    hostId: settings.hostId,
+    name: ENGINE,
+    image: settings.engineImage,
+    port: settings.enginePort,
+    networkPool: settings.networkPool,
+  };
+  if (await catalog.transaction((tx) => requestFirstEngine(tx, engine)))
+    say(`requested engine ${ENGINE} from ${settings.engineImage} on port ${settings.enginePort}`);
+}

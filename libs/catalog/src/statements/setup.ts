@@ -1,0 +1,111 @@
+/**
+ * The first rows: installation, host, project `default`, the admin key, and the engine with the operation that makes it.
+ * Set-up is repeated at every start, so each statement finds what is there and leaves it.
+ */
+import { OPERATIONS } from '#protocol';
+import type { Tx } from '../catalog.ts';
+import { writeAudit } from './audit.ts';
+import { ENQUEUE } from './claims.ts';
+
+/** The catalog belongs to another installation. Nothing was changed. */
+export class ForeignCatalog extends Error {
+  constructor(found: string, expected: string) {
+    super(
+      `the catalog belongs to installation ${found}, this state folder to ${expected}: ` +
+        'use the state folder that the catalog was set up with, or another catalog',
+    );
+    this.name = 'ForeignCatalog';
+  }
+}
+
+/** Ids are made by the caller before the transaction, so that a repetition after a lost reply finds its own rows. */
+export interface Seed {
+  readonly installation: string;
+  readonly host: { readonly id: string; readonly identity: string };
+  readonly project: { readonly id: string; readonly name: string };
+  /** SHA-256 of the key. */
+  readonly adminKey: { readonly id: string; readonly name: string; readonly hash: Buffer };
+}
+
+/** @returns a sentence for each thing that was done now */
+export async function seedCatalog(tx: Tx, seed: Seed): Promise<readonly string[]> {
+  await takeInstallation(tx, seed.installation);
+  const { host, project, adminKey } = seed;
+  const done: string[] = [];
+  const hosts = await tx.query(
+    /* sql */ `insert into hosts (id, identity) values ($1, $2) on conflict do nothing returning id`,
+    [host.id, host.identity],
+  );
+  if (hosts.length > 0) done.push(`host ${host.id}`);
+  const projects = await tx.query(
+    /* sql */ `insert into projects (id, name) values ($1, $2) on conflict do nothing returning id`,
+    [project.id, project.name],
+  );
+  if (projects.length > 0) done.push(`project ${project.name}`);
+  const keys = await tx.query(ADMIN_KEY, [adminKey.id, adminKey.name, adminKey.hash]);
+  if (keys.length > 0) done.push(`API key ${adminKey.name}`);
+  if (done.length > 0) await writeAudit(tx, 'setup', 'installation.seed', seed.installation, { made: done });
+  return done;
+}
+
+/** `local.env` is the operator's: a key that was changed there replaces the one before. */
+const ADMIN_KEY = /* sql */ `
+  insert into api_keys (id, name, key_hash, role) values ($1, $2, $3, 'admin')
+  on conflict (name) do update set key_hash = excluded.key_hash, revoked_at = null
+   where api_keys.key_hash <> excluded.key_hash or api_keys.revoked_at is not null
+  returning id`;
+
+async function takeInstallation(tx: Tx, installation: string): Promise<void> {
+  await tx.query(/* sql */ `insert into installation (id) values ($1) on conflict do nothing`, [installation]);
+  const [row] = await tx.query<{ id: string }>(/* sql */ `select id from installation`);
+  if (row !== undefined && row.id !== installation) throw new ForeignCatalog(row.id, installation);
+}
+
+/** @returns undefined when the catalog has no such host */
+export async function hostIdentity(tx: Tx, hostId: string): Promise<string | undefined> {
+  const [row] = await tx.query<{ identity: string }>(/* sql */ `select identity from hosts where id = $1`, [hostId]);
+  return row?.identity;
+}
+
+export interface EngineToCreate {
+  readonly engineId: string;
+  readonly operationId: string;
+  readonly jobId: string;
+  readonly hostId: string;
+  readonly name: string;
+  readonly image: string;
+  readonly port: number;
+  readonly networkPool: string;
+  /** UUID for the engine's age record. */
+  readonly identity: string;
+}
+
+const KIND = 'engine.create';
+
+const ENGINE = /* sql */ `
+  insert into engines (id, name, host_id, state, image, port, network_pool, identity)
+  select $1, $2, $3, $4, $5, $6, $7, $8
+   where not exists (select 1 from engines where host_id = $3 and state <> 'failed')
+  on conflict do nothing returning id`;
+
+const OPERATION = /* sql */ `
+  with operation as (
+    insert into operations (id, kind, host_id, engine_id, request, state) values ($1, $2, $3, $4, $5, 'queued') returning id)
+  insert into jobs (id, operation_id, host_id, schema_version) select $6, id, $3, 1 from operation`;
+
+/**
+ * The host's first engine, to be made by its worker like anything else: engine, operation, job, outbox and audit at once.
+ * One that failed does not count, since its operation has undone it.
+ * @returns false when the host has an engine, or one is being made
+ */
+export async function requestFirstEngine(tx: Tx, engine: EngineToCreate): Promise<boolean> {
+  const { engineId, operationId, jobId, hostId, name, image, port, networkPool, identity } = engine;
+  const state = OPERATIONS[KIND].engine.open;
+  const made = await tx.query(ENGINE, [engineId, name, hostId, state, image, port, networkPool, identity]);
+  if (made.length === 0) return false;
+  const request = { name, image, port, networkPool };
+  await tx.query(OPERATION, [operationId, KIND, hostId, engineId, JSON.stringify(request), jobId]);
+  await tx.query(ENQUEUE, [jobId]);
+  await writeAudit(tx, 'setup', KIND, engineId, { operationId });
+  return true;
+}
