@@ -1,0 +1,83 @@
+import { describe, expect, test } from '@jest/globals';
+import { EFFECT_DEADLINE_MAX_MS } from '#kernel';
+import type { EffectFacts, EffectKind, Identities } from './effects.ts';
+import { EFFECTS, effectTraits, identitiesAfter, isEffectKind } from './effects.ts';
+
+const KINDS = Object.keys(EFFECTS) as EffectKind[];
+const roleOids = { owner: 1, door: 2, migrate: 3, app: 4, readonly: 5 };
+
+const EVERYTHING: Identities = {
+  roleOids,
+  databaseOid: 6,
+  retired: true,
+  imageId: 'sha256:1',
+  networkId: 'n',
+  volumeName: 'v',
+  containerId: 'c',
+  localCidrs: ['10.0.0.1/32'],
+};
+
+/** What each kind that makes something leaves behind, and what each removal takes away. */
+const MAKES: readonly (readonly [EffectKind, EffectFacts, Identities])[] = [
+  ['roles', { roleOids }, { roleOids }],
+  ['database', { databaseOid: 6 }, { databaseOid: 6 }],
+  ['retire-database', {}, { retired: true }],
+  ['image', { imageId: 'sha256:1' }, { imageId: 'sha256:1' }],
+  ['network', { networkId: 'n', localCidrs: ['10.0.0.1/32'] }, { networkId: 'n', localCidrs: ['10.0.0.1/32'] }],
+  ['volume', { volumeName: 'v' }, { volumeName: 'v' }],
+  ['engine-container', { containerId: 'c' }, { containerId: 'c' }],
+];
+const TAKES: readonly (readonly [EffectKind, readonly (keyof Identities)[]])[] = [
+  ['drop-database', ['databaseOid', 'retired']],
+  ['drop-roles', ['roleOids']],
+  ['remove-container', ['containerId']],
+  ['remove-volume', ['volumeName']],
+  ['remove-network', ['networkId', 'localCidrs']],
+];
+
+describe('effect kinds', () => {
+  test('a kind is one of the table, and no name that every object has', () => {
+    for (const kind of KINDS) expect(isEffectKind(kind)).toBe(true);
+    for (const other of ['', 'toString', '__proto__', 'Roles', 'drop']) expect(isEffectKind(other)).toBe(false);
+  });
+
+  test('no effect asks for more time than any may have', () => {
+    for (const kind of KINDS) expect(effectTraits(kind).deadlineMs ?? 0).toBeLessThanOrEqual(EFFECT_DEADLINE_MAX_MS);
+  });
+
+  test('an undo undoes kinds that make something, and nothing undoes itself', () => {
+    for (const kind of KINDS)
+      for (const undone of effectTraits(kind).undoes ?? []) {
+        expect(KINDS).toContain(undone);
+        expect(effectTraits(undone).undoes).toBeUndefined();
+      }
+  });
+});
+
+describe('identities', () => {
+  test.each(MAKES)('an applied %s is remembered by what it reported', (kind, facts, expected) => {
+    expect(identitiesAfter({}, kind, facts)).toEqual(expected);
+  });
+
+  test.each(TAKES)('an applied %s takes away its own identities and no other', (kind, gone) => {
+    const rest = Object.fromEntries(
+      Object.entries(EVERYTHING).filter(([key]) => !gone.includes(key as keyof Identities)),
+    );
+    expect(identitiesAfter(EVERYTHING, kind, {})).toEqual(rest);
+  });
+
+  test('every other kind leaves the identities as they are', () => {
+    const speaking = new Set([...MAKES, ...TAKES].map(([kind]) => kind));
+    for (const kind of KINDS.filter((one) => !speaking.has(one))) {
+      expect(identitiesAfter(EVERYTHING, kind, { roleOids: 'other' })).toEqual(EVERYTHING);
+      expect(identitiesAfter({}, kind, {})).toEqual({});
+    }
+  });
+
+  test('what an identity was recorded for is removed by exactly one kind of effect', () => {
+    const removed = TAKES.flatMap(([, keys]) => keys);
+    expect(new Set(removed).size).toBe(removed.length);
+    // An image stays: others may use it.
+    expect([...removed, 'imageId'].sort()).toEqual(Object.keys(EVERYTHING).sort());
+  });
+});
