@@ -90,7 +90,7 @@ async function runSetup(node, home) {
   const result = await tryCommand(node, [mainOf('setup')], { env: environment(home), cwd: home, deadlineMs: SETUP_MS });
   if (result.code === 0) return;
   throw new SetupFailure(
-    `the set-up of the catalog failed: ${messageIn(lastWords(result))}`,
+    `the set-up of the catalog failed: ${tellingLine(result.timedOut ? lastWords(result) : result.stderr || result.stdout)}`,
     'mend what it names, then run this again.',
   );
 }
@@ -191,19 +191,25 @@ function notStarted(home, name, said) {
 
 /** @param {string} home @param {string} name */
 async function lastLine(home, name) {
-  const text = await readFile(logFile(home, name), 'utf8').catch(() => '');
-  return messageIn(text.trimEnd().split('\n').at(-1) ?? '') || 'it said nothing';
+  return tellingLine(await readFile(logFile(home, name), 'utf8').catch(() => ''));
 }
 
 /**
- * @param {string} line of a log, JSON or plain
+ * The line that says most about an end: the last of the log, unless Node itself wrote it, whose last lines are a stack
+ * and its version.
+ *
+ * @param {string} text log lines in JSON, and whatever else came out
  */
-function messageIn(line) {
+export function tellingLine(text) {
+  const lines = text.trimEnd().split('\n').slice(-30);
+  const last = lines.at(-1) ?? '';
+  const line = last.startsWith('{') ? last : (lines.findLast((each) => /^\s*\w*Error\b/.test(each)) ?? last);
   try {
-    const { msg, err } = JSON.parse(line);
-    return [msg, err?.message].filter((part) => typeof part === 'string').join(': ');
+    const { msg, error, err } = JSON.parse(line);
+    const parts = [msg, (error ?? err)?.message].filter((part) => typeof part === 'string');
+    return parts.join(': ') || line;
   } catch {
-    return line;
+    return line.trim() || 'it said nothing';
   }
 }
 
