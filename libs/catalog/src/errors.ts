@@ -24,8 +24,11 @@ export class CatalogFateUnknown extends Error {
   }
 }
 
-/** SQLSTATE classes in which the server itself says that it is not there for us now. */
-const UNAVAILABLE_STATES = /^(08|57P0[1-5]|53300|53400|25006|40001|40P01)/;
+/**
+ * SQLSTATE classes in which the server itself says that it is not there for us now; 57014 and 55P03 are a statement or a
+ * lock that did not come in time.
+ */
+const UNAVAILABLE_STATES = /^(08|57P0[1-5]|57014|55P03|53300|53400|25006|40001|40P01)/;
 /** errno and pg's own texts for a connection that never came, or is gone. */
 const UNAVAILABLE_CODES = new Set([
   'ECONNREFUSED',

@@ -39,6 +39,7 @@ export {
   shownOperations,
 } from './statements/shown.ts';
 export type {
+  ApiKey,
   PageStart,
   Placement,
   ShownCase,

@@ -10,6 +10,7 @@ import { Problem } from '#kernel';
 import type { EnvironmentState, OperationKind, OperationState } from '#protocol';
 import { nextOperationState, OPERATIONS } from '#protocol';
 import type { Tx } from '../catalog.ts';
+import { CatalogUnavailable } from '../errors.ts';
 import { writeAudit } from './audit.ts';
 import { ENQUEUE } from './claims.ts';
 import { type Idempotency, idempotencyMismatch, rememberKey } from './idempotency.ts';
@@ -99,7 +100,12 @@ export async function acceptEnvironmentCreate(tx: Tx, create: EnvironmentToCreat
     JSON.stringify(labels),
     create.databaseName,
   ]);
-  if (made.length === 0) await refuseTaken(tx, projectId, name);
+  if (made.length === 0) {
+    const [holder] = await tx.query<{ id: string }>(HOLDER, [projectId, name]);
+    // This very request: its first try committed while this one waited for it.
+    if (holder?.id === environmentId) return { answer: 'already', operationId: create.operationId };
+    throw holder === undefined ? new EnvironmentIdUsed() : nameTaken(name, holder.id);
+  }
   await tx.query(LOGINS, [
     environmentId,
     logins.map((login) => login.tier),
@@ -117,11 +123,9 @@ export async function acceptEnvironmentCreate(tx: Tx, create: EnvironmentToCreat
   return { answer: 'accepted', operationId: create.operationId };
 }
 
-async function refuseTaken(tx: Tx, projectId: string, name: string): Promise<never> {
-  const [holder] = await tx.query<{ id: string }>(HOLDER, [projectId, name]);
-  if (holder === undefined) throw new EnvironmentIdUsed();
-  throw new Problem('environment_exists', `the project has an environment ${JSON.stringify(name)}`, {
-    members: { environmentId: holder.id },
+function nameTaken(name: string, environmentId: string): Problem {
+  return new Problem('environment_exists', `the project has an environment ${JSON.stringify(name)}`, {
+    members: { environmentId },
   });
 }
 
@@ -169,7 +173,8 @@ export async function acceptEnvironmentDelete(tx: Tx, remove: EnvironmentToDelet
   const [environment] = await tx.query<ToDelete>(TO_DELETE, [environmentId]);
   if (environment === undefined) throw new Problem('not_found', 'there is no such environment');
   const kind = 'environment.delete';
-  refuseSecondDelete(open.find((operation) => operation.kind === kind));
+  const deleting = open.find((operation) => operation.kind === kind);
+  if (deleting !== undefined) return secondDelete(deleting, operationId);
   if (environment.state === 'deleted') throw new Problem('environment_deleted', 'the environment is deleted');
   if (remove.ifVersion !== undefined && remove.ifVersion !== environment.version)
     throw new Problem('precondition_failed', 'the environment has changed since it was read: read it again');
@@ -185,14 +190,16 @@ export async function acceptEnvironmentDelete(tx: Tx, remove: EnvironmentToDelet
     // What still runs shows its own state, and what is blocked stays so, until it is the delete's turn.
     ...(waitingFor === undefined ? { environmentState: OPERATIONS[kind].environment.open } : { waitingFor }),
   });
+  if (queued) return { answer: 'accepted', operationId };
   // Another delete was accepted between the look at the operations and the lock on the environment.
-  if (!queued)
-    refuseSecondDelete((await tx.query<OpenOperation>(OPEN, [environmentId])).find((other) => other.kind === kind));
-  return { answer: 'accepted', operationId };
+  const other = (await tx.query<OpenOperation>(OPEN, [environmentId])).find((operation) => operation.kind === kind);
+  if (other === undefined) throw new CatalogUnavailable('the delete in the way has ended meanwhile');
+  return secondDelete(other, operationId);
 }
 
-function refuseSecondDelete(other: OpenOperation | undefined): void {
-  if (other === undefined) return;
+function secondDelete(other: OpenOperation, operationId: string): Accepted {
+  // This very request: its first try committed while this one waited for it.
+  if (other.id === operationId) return { answer: 'already', operationId };
   throw new Problem('environment_busy', 'the environment is being deleted', { members: { operationId: other.id } });
 }
 

@@ -1,0 +1,21 @@
+/** Bodies as JSON, strictly: a byte that is not UTF-8 is refused here rather than replaced, and stored as a replacement. */
+import { Problem } from '#kernel';
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** @throws Problem `invalid_json` */
+export function parseJsonBody(bytes: Buffer): unknown {
+  if (bytes.length === 0) return undefined;
+  try {
+    return JSON.parse(utf8.decode(bytes), refusePrototype);
+  } catch (error) {
+    if (error instanceof Problem) throw error;
+    // The parser's text quotes the body, which may hold what nobody should log.
+    throw new Problem('invalid_json', 'the body is not JSON in UTF-8');
+  }
+}
+
+function refusePrototype(key: string, value: unknown): unknown {
+  if (key === '__proto__') throw new Problem('invalid_json', 'a field cannot be named __proto__');
+  return value;
+}

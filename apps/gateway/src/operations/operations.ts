@@ -1,0 +1,59 @@
+import {
+  cancelOperation,
+  type CatalogSource,
+  type Idempotency,
+  type ShownOperation,
+  shownOperation,
+  shownOperations,
+} from '#catalog';
+import { isUuid, type Logger, Problem } from '#kernel';
+import { OPERATIONS, roleIncludes } from '#protocol';
+import type { Principal } from '../access/principal.ts';
+import { commit } from '../commit.ts';
+import { fromTimeCursor, type Page, pageLimit, timeCursor, toPage } from '../http/page.ts';
+import type { OperationQuery, OperationView } from '../schemas/operation.ts';
+import { toOperationView } from './operation-view.ts';
+
+export class Operations {
+  readonly #source: CatalogSource;
+  readonly #logger: Logger;
+
+  constructor(source: CatalogSource, logger: Logger) {
+    this.#source = source;
+    this.#logger = logger;
+  }
+
+  /** @throws Problem `not_found`, also for one that the caller may not see */
+  async find(principal: Principal, id: string): Promise<ShownOperation> {
+    const operation = isUuid(id) ? await shownOperation(this.#source.catalog, id, principal.projects) : undefined;
+    if (operation === undefined) throw new Problem('not_found', 'there is no such operation');
+    return operation;
+  }
+
+  async list(principal: Principal, query: OperationQuery): Promise<Page<OperationView>> {
+    const limit = pageLimit(query);
+    const { environment, state, kind } = query;
+    const rows = await shownOperations(
+      this.#source.catalog,
+      {
+        ...(environment === undefined ? {} : { environment }),
+        ...(state === undefined ? {} : { state }),
+        ...(kind === undefined ? {} : { kind }),
+      },
+      principal.projects,
+      limit + 1,
+      fromTimeCursor(query.cursor),
+    );
+    return toPage(rows, limit, toOperationView, timeCursor);
+  }
+
+  /** Whoever may ask for an operation may cancel it. */
+  async cancel(principal: Principal, id: string, more: { readonly idempotency?: Idempotency }): Promise<void> {
+    const { id: operationId, kind } = await this.find(principal, id);
+    const needed = OPERATIONS[kind].role;
+    if (!roleIncludes(principal.role, needed))
+      throw new Problem('forbidden', `cancelling ${kind} needs the role ${needed}`);
+    await commit(this.#source, (tx) => cancelOperation(tx, { operationId, requestedBy: principal, ...more }));
+    this.#logger.info('operation cancel accepted', { operationId, kind });
+  }
+}

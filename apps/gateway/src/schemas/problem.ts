@@ -1,0 +1,25 @@
+import { z } from 'zod';
+import { PROBLEMS } from '#kernel';
+
+const FieldFault = z
+  .object({
+    field: z
+      .string()
+      .meta({ description: 'Path into the body, such as `services[0].name`; empty for the body itself' }),
+    code: z.string(),
+    message: z.string(),
+  })
+  .meta({ id: 'FieldFault' });
+
+export const ProblemSchema = z
+  .looseObject({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    code: z.enum(Object.keys(PROBLEMS)),
+    detail: z.string(),
+    errors: z.array(FieldFault),
+    operationId: z.uuid().optional(),
+    environmentId: z.uuid().optional(),
+  })
+  .meta({ id: 'Problem', description: 'RFC 9457, with a stable code' });

@@ -1,0 +1,11 @@
+/** What Nest injects by: classes of ours are plain, and wired in gateway.module.ts. */
+export const CATALOG_SOURCE = Symbol('CatalogSource');
+export const ENVIRONMENTS = Symbol('Environments');
+export const CREDENTIALS = Symbol('Credentials');
+export const OPERATIONS_ASKED = Symbol('Operations');
+export const PROJECTS = Symbol('Projects');
+export const OPERATION_FEED = Symbol('OperationFeed');
+export const ADMIN = Symbol('Admin');
+export const GATEWAY_METRICS = Symbol('GatewayMetrics');
+export const CATALOG_LINK = Symbol('CatalogLink');
+export const OPENAPI_DOCUMENT = Symbol('OpenApiDocument');
