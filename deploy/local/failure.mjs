@@ -26,6 +26,8 @@ export async function runCommand(command, work) {
   // process.exit runs the 'exit' listeners, and so the clean-ups that a plain death by signal would skip.
   process.once('SIGINT', () => process.exit(130));
   process.once('SIGTERM', () => process.exit(143));
+  // A reader that goes away (npm start | head) is no reason to leave things half done.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   try {
     await work();
   } catch (error) {
@@ -39,7 +41,7 @@ export async function runCommand(command, work) {
  * @param {unknown} error
  */
 function explain(command, error) {
-  const lines = ['', `${command} stopped: ${messageOf(error)}`];
+  const lines = ['', `${command} stopped: ${error instanceof SetupFailure ? error.message : messageOf(error)}`];
   lines.push(
     error instanceof SetupFailure
       ? `What to do: ${error.next}`
@@ -49,9 +51,10 @@ function explain(command, error) {
   return lines;
 }
 
-/** @param {unknown} error */
+/** @param {unknown} error @returns {string} with the innermost cause, which says what the outer ones only sum up */
 export function messageOf(error) {
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? `${error.message}: ${messageOf(error.cause)}` : error.message;
 }
 
 /** @param {Error} error */
