@@ -47,7 +47,8 @@ export function createBody(request: ContainerRequest): ContainerCreateOptions {
           Type: 'bind' as const,
           Source: source,
           Target: target,
-          ReadOnly: readOnly,
+          // The daemon leaves out what is false, and what is asked is compared with what it shows.
+          ...(readOnly ? { ReadOnly: true } : {}),
         })),
       ],
       Tmpfs: { ...request.memoryFolders },
