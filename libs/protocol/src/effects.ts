@@ -74,6 +74,8 @@ export interface EffectSpecs {
     readonly generation: number;
     readonly profiles: readonly { readonly name: string; readonly cidrs: readonly string[] }[];
     readonly port: number;
+    /** SHA-256 of the file that this one replaces; left out for generation 0, whose content the engine's id decides. */
+    readonly previousDigest?: string;
   };
   'remove-container': { readonly engineId: string; readonly containerId: string };
   'remove-volume': { readonly engineId: string; readonly volumeName: string };
