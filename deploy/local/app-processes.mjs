@@ -6,7 +6,9 @@ import { lastWords, tryCommand } from './command.mjs';
 import { replaceFile } from './durable-file.mjs';
 import { SetupFailure } from './failure.mjs';
 import { readOwn } from './home.mjs';
+import { portOf } from './local-env.mjs';
 import { productNode } from './node-runtime.mjs';
+import { expectFree } from './ports.mjs';
 import { REPOSITORY } from './repository.mjs';
 import { endProcess, identify, isAlive, waitUntil } from './running-process.mjs';
 
@@ -46,6 +48,7 @@ export async function startProcesses(home, build, localEnv, progress) {
     if (outdated.length > 0) {
       await progress.step(`stop what runs an older build (${outdated.join(', ')})`, () => endAll(home, outdated));
     }
+    if (wanted.includes('gateway')) await expectFree(portOf(localEnv, 'SUREFOOT_URL'), 'SUREFOOT_URL');
     const node = await productNode();
     await progress.step('schema, keys and queues', () => runSetup(node, home));
     for (const name of wanted) await startProcess(node, home, name, build);

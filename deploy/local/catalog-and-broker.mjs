@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import { ComposeStack, findCompose } from './compose.mjs';
 import { SetupFailure } from './failure.mjs';
 import { layOut } from './address-block.mjs';
 import { readLocalEnv, writeInstallation, writeLocalEnv } from './installation.mjs';
-import { chooseFreePorts, isFree, listenerOn } from './ports.mjs';
+import { portOf } from './local-env.mjs';
+import { chooseFreePorts, expectFree } from './ports.mjs';
 import { brokerAnswers, catalogAnswers, untilAnswers } from './readiness.mjs';
 import {
   brokerPasswordHash,
@@ -48,7 +50,7 @@ async function settleLocalEnv(home, installation, docker) {
     SUREFOOT_ENGINE_IMAGE: installation.engineImage ?? '',
     SUREFOOT_NETWORK_POOL: layOut(installation.block).pool,
   };
-  await writeLocalEnv(home, settled);
+  if (!isDeepStrictEqual(settled, kept)) await writeLocalEnv(home, settled);
   return settled;
 }
 
@@ -69,7 +71,10 @@ export async function startStack(home, installation, docker, cache, progress) {
     const digest = await compose.digest();
     const running = await containersOf(docker, installation, ['--filter', 'status=running']);
     if (running.length < 2 || installation.stackDigest !== digest) {
-      await expectPorts(localEnv, await containersOf(docker, installation, ['--all']), running);
+      if (running.length === 0) {
+        await expectFree(portOf(localEnv, 'SUREFOOT_CATALOG_URL'), 'SUREFOOT_CATALOG_URL');
+        await expectFree(portOf(localEnv, 'SUREFOOT_BROKER_URL'), 'SUREFOOT_BROKER_URL');
+      }
       note('docker compose up');
       await compose.up();
       installation.stackDigest = digest;
@@ -139,20 +144,6 @@ function brokerDefinitions(passwordHash) {
 }
 
 /**
- * @param {Record<string, string>} localEnv
- * @param {'SUREFOOT_CATALOG_URL' | 'SUREFOOT_BROKER_URL' | 'SUREFOOT_URL'} name
- */
-function portOf(localEnv, name) {
-  try {
-    const { port } = new URL(localEnv[name] ?? '');
-    if (port !== '') return Number(port);
-  } catch {
-    // Said below.
-  }
-  throw new SetupFailure(`${name} in local.env names no port`, 'restore the line, or start over with npm run reset.');
-}
-
-/**
  * @param {Docker} docker
  * @param {Installation} installation
  * @param {readonly string[]} filters
@@ -160,28 +151,6 @@ function portOf(localEnv, name) {
 function containersOf(docker, { id }, filters) {
   const project = `label=com.docker.compose.project=${ComposeStack.projectOf(id)}`;
   return docker.ids(['container', 'ls', '--quiet', '--no-trunc', '--filter', project, ...filters]);
-}
-
-/**
- * A port that was free when it was chosen may be someone else's by now. Once containers were made for it, it is not
- * ours to change silently: it stands in URLs that people and programs hold.
- *
- * @param {Record<string, string>} localEnv
- * @param {readonly string[]} made
- * @param {readonly string[]} running
- */
-async function expectPorts(localEnv, made, running) {
-  if (running.length > 0) return;
-  for (const name of /** @type {const} */ (['SUREFOOT_CATALOG_URL', 'SUREFOOT_BROKER_URL'])) {
-    const port = portOf(localEnv, name);
-    if (await isFree(port)) continue;
-    throw new SetupFailure(
-      `port ${port}, which ${name} in local.env names, is taken by ${await listenerOn(port)}`,
-      made.length > 0
-        ? 'end that program, then run this again; or change the port in local.env to a free one.'
-        : 'end that program, or remove the line from local.env for another port, then run this again.',
-    );
-  }
 }
 
 /**

@@ -37,9 +37,9 @@ await runCommand('npm start', async () => {
  * @param {RestClient} client
  */
 async function showEngine(client) {
-  const { items } = await client.get('/v1/operations');
+  const { items } = await client.get('/v1/operations?kind=engine.create');
   /** @type {any[]} */
-  const made = items.filter((/** @type {any} */ { kind }) => kind === 'engine.create');
+  const made = items;
   const newest = made.toSorted((a, b) => a.createdAt.localeCompare(b.createdAt)).at(-1);
   if (newest === undefined || newest.state === 'succeeded') return;
   say('  PostgreSQL engine: being made');

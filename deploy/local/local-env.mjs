@@ -58,3 +58,17 @@ export function parseLocalEnv(text) {
   });
   return values;
 }
+
+/**
+ * @param {Record<string, string>} localEnv
+ * @param {'SUREFOOT_CATALOG_URL' | 'SUREFOOT_BROKER_URL' | 'SUREFOOT_URL'} name
+ */
+export function portOf(localEnv, name) {
+  try {
+    const { port } = new URL(localEnv[name] ?? '');
+    if (port !== '') return Number(port);
+  } catch {
+    // Said below.
+  }
+  throw new SetupFailure(`${name} in local.env names no port`, 'restore the line, or start over with npm run reset.');
+}

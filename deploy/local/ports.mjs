@@ -1,6 +1,7 @@
 import { readFile, readdir, readlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { randomInt } from 'node:crypto';
+import { SetupFailure } from './failure.mjs';
 
 /**
  * Ports on loopback. They are chosen once and kept, so they lie below the range from which the kernel lends ports to
@@ -36,6 +37,21 @@ export async function chooseFreePorts(count, { free = isFree, pick = () => rando
   }
   if (chosen.size < count) throw new Error(`no ${count} free ports between ${LOWEST} and ${HIGHEST}`);
   return [...chosen];
+}
+
+/**
+ * A port that was free when it was chosen may be someone else's by now. It is not ours to change silently: it stands in
+ * addresses that people and programs hold.
+ *
+ * @param {number} port
+ * @param {string} name of the line in local.env that names it
+ */
+export async function expectFree(port, name) {
+  if (await isFree(port)) return;
+  throw new SetupFailure(
+    `port ${port}, which ${name} in local.env names, is taken by ${await listenerOn(port)}`,
+    'end that program, then run this again; or write a free port into that line.',
+  );
 }
 
 /**
