@@ -99,11 +99,13 @@ function environmentEffect(kind: (typeof CREATE_ENVIRONMENT)[number], subject: E
 }
 
 export function planEnvironmentDelete(situation: Situation<EnvironmentSubject>): Step {
-  const { abandon, effects } = situation;
-  // A delete never ends half-done: it fails only while nothing of it has been done.
-  if (abandon !== undefined && effects.every((record) => record.outcome === 'absent'))
-    return { do: 'finish', state: 'failed', reason: abandon };
-  return removeEnvironment(situation) ?? { do: 'finish', state: 'succeeded' };
+  return givenUp(situation) ?? removeEnvironment(situation) ?? { do: 'finish', state: 'succeeded' };
+}
+
+/** What is not undone never ends half-done: it fails only while nothing of it has been done. */
+function givenUp({ abandon, effects }: Situation): Step | undefined {
+  if (abandon === undefined || effects.some((record) => record.outcome !== 'absent')) return undefined;
+  return { do: 'finish', state: 'failed', reason: abandon };
 }
 
 /** In reverse, from recorded identities only; undefined when nothing is left. */
@@ -125,7 +127,7 @@ function removeEnvironment({ subject, effects }: Situation<EnvironmentSubject>):
   if (dropped?.outcome !== 'refused') return effect(planned('drop-roles', { environmentId, roleOids }));
   const reason = dropped.reason ?? { code: 'refused', message: 'the roles could not be dropped' };
   if (reason.code !== 'dependent_objects') return { do: 'block', reason };
-  const rounds = effects.filter((record) => record.kind === 'drop-roles').length;
+  const rounds = effects.filter((record) => record.kind === 'drop-roles' && record.outcome === 'refused').length;
   const disowned = effects.findLastIndex((record) => record.kind === 'disown');
   if (disowned > effects.lastIndexOf(dropped)) {
     const disown = effects[disowned];
@@ -205,7 +207,10 @@ function removeEngine({ subject, effects }: Situation<EngineSubject>): Step | un
 }
 
 /** An engine whose container was stopped (by `npm stop`, by a reboot) is started again: the same container, by its id. */
-export function planEngineStart({ subject, effects }: Situation<EngineSubject>): Step {
+export function planEngineStart(situation: Situation<EngineSubject>): Step {
+  const { subject, effects } = situation;
+  const ended = givenUp(situation);
+  if (ended !== undefined) return ended;
   for (const kind of ['engine-start', 'engine-ready'] as const) {
     const record = last(effects, kind);
     if (record?.outcome === 'refused')
