@@ -1,0 +1,94 @@
+/**
+ * What a connection costs with ten thousand environments' roles in the engine against ten: whether rules by membership stay
+ * of constant size. Only the roles are made (door, owner and three logins each, with their memberships); their databases
+ * would take tens of gigabytes, and no rule looks at them.
+ *
+ * The two states cannot be taken in turns, so few, many and few again are measured: what drifts shows between the first
+ * and the last.
+ */
+import { readFile } from 'node:fs/promises';
+import type { Client } from '#postgres';
+import { connectAdmin, connectLogin } from '#postgres';
+import type { Installation } from './installation.ts';
+import type { Measure } from './report.ts';
+import { beside } from './report.ts';
+
+const MANY = 10_000;
+const CONNECTIONS = 100;
+/** A transaction's locks must fit into the server's lock table. */
+const PORTION = 500;
+const PREFIX = 'bench_many_';
+
+interface Login {
+  readonly user: string;
+  readonly password: string;
+  readonly database: string;
+}
+
+export async function measureConnectionTime(installation: Installation, login: Login): Promise<Measure> {
+  const { engine } = installation;
+  const ca = await readFile(engine.caFile, 'utf8');
+  const admin = await connectAdmin(engine, 'surefoot_control', { statementTimeoutMs: 120_000 });
+  const connections = async (): Promise<readonly number[]> => {
+    const samples: number[] = [];
+    for (let connection = 0; connection < CONNECTIONS; connection += 1) {
+      const startedAt = performance.now();
+      const client = await connectLogin({ ...login, port: engine.port, ca });
+      samples.push(performance.now() - startedAt);
+      await client.end();
+    }
+    return samples;
+  };
+  try {
+    await connections();
+    const before = await connections();
+    await inPortions((first, last) => makeRoles(admin, first, last));
+    await admin.query('analyze pg_authid; analyze pg_auth_members');
+    await connections();
+    const many = await connections();
+    await inPortions((first, last) => dropRoles(admin, first, last));
+    const after = await connections();
+    return beside(
+      {
+        name: 'connection, 10,000 environments on the engine against 10',
+        unit: 'ms',
+        goal: { of: 'ratio', atMost: 1.1 },
+        note: 'roles and memberships of 10,000 environments, without their databases; few measured before and after many',
+      },
+      many,
+      'a few environments on the engine',
+      [...before, ...after],
+    );
+  } finally {
+    await inPortions((first, last) => dropRoles(admin, first, last));
+    await admin.end();
+  }
+}
+
+async function inPortions(work: (first: number, last: number) => Promise<void>): Promise<void> {
+  for (let first = 1; first <= MANY; first += PORTION) await work(first, Math.min(first + PORTION - 1, MANY));
+}
+
+async function makeRoles(admin: Client, first: number, last: number): Promise<void> {
+  await admin.query(`
+    do $$ begin
+      for number in ${first}..${last} loop
+        execute format('create role %I nologin; create role %I nologin; create role %I login in role %I, %I; create role %I login in role %I; create role %I login in role %I; grant surefoot_profile_local to %I',
+          '${PREFIX}' || number || '_owner', '${PREFIX}' || number,
+          '${PREFIX}' || number || '_migrate', '${PREFIX}' || number || '_owner', '${PREFIX}' || number,
+          '${PREFIX}' || number || '_app', '${PREFIX}' || number,
+          '${PREFIX}' || number || '_readonly', '${PREFIX}' || number,
+          '${PREFIX}' || number);
+      end loop;
+    end $$`);
+}
+
+async function dropRoles(admin: Client, first: number, last: number): Promise<void> {
+  await admin.query(`
+    do $$ begin
+      for number in ${first}..${last} loop
+        execute format('drop role if exists %I, %I, %I, %I, %I', '${PREFIX}' || number || '_owner', '${PREFIX}' || number,
+          '${PREFIX}' || number || '_migrate', '${PREFIX}' || number || '_app', '${PREFIX}' || number || '_readonly');
+      end loop;
+    end $$`);
+}

@@ -1,0 +1,177 @@
+// `npm run bench [-- --json FILE] [--n 30] [--home DIR] [--large]`: DESIGN §13, measured. See docs/BENCH.md.
+import { writeFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
+import { measureConnectionTime } from './connection-time.ts';
+import type { CreatesAndDeletes } from './create-and-delete.ts';
+import { measureCreatesAndDeletes } from './create-and-delete.ts';
+import { countEnvironments, fillCatalog } from './filler.ts';
+import { measureGatewayReads } from './gateway-reads.ts';
+import type { Installation } from './installation.ts';
+import { openInstallation } from './installation.ts';
+import type { Options } from './options.ts';
+import { parseOptions } from './options.ts';
+import { memoryMb, restartWorker } from './processes.ts';
+import { Product } from './product.ts';
+import { RecordTimes } from './record-times.ts';
+import type { Goal, Measure, Report, Unmeasured } from './report.ts';
+import { alone, beside, machine, renderMeasures, renderPhases } from './report.ts';
+import { phasesOf } from './where-time-goes.ts';
+
+const MANY = 10_000;
+const RESTARTS = 10;
+const IDLE_MS = 10_000;
+/** What one sample leaves for afterwards is over by then. */
+const SETTLE_MS = 150;
+const BASELINE = 'one process, open connections, no records';
+
+const NOT_BUILT: readonly Unmeasured[] = [
+  { name: 'create with the warm pool', goal: { of: 'ratio', atMost: 0.35 }, notBuilt: 'warm pool' },
+  { name: 'rotate', goal: { of: 'ratio', atMost: 1.15 }, notBuilt: 'rotate' },
+];
+
+try {
+  await run(parseOptions(process.argv.slice(2)));
+} catch (error) {
+  console.error(error instanceof Error ? (error.stack ?? error.message) : error);
+  process.exitCode = 1;
+}
+
+async function run(options: Options): Promise<void> {
+  const before = machine();
+  const installation = await openInstallation(options.home);
+  try {
+    const measured = await measureAll(installation, options);
+    const report: Report = {
+      machine: before,
+      command: options.command,
+      date: new Date().toISOString(),
+      ...measured,
+    };
+    print(report);
+    if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`);
+  } finally {
+    await installation.close();
+  }
+}
+
+async function measureAll(installation: Installation, options: Options): Promise<Pick<Report, 'measures' | 'phases'>> {
+  const { n, large } = options;
+  const measures: (Measure | Unmeasured)[] = [await measureMemory(installation, 'after start')];
+  const records = new RecordTimes(installation.settings.paths);
+  const product = await Product.open(installation, records);
+  try {
+    say(`create and delete, ${n} rounds`);
+    const { creates, deletes } = await measureCreatesAndDeletes(installation, product, n);
+    measures.push(...compared('create environment', creates), ...compared('delete environment', deletes), ...NOT_BUILT);
+
+    const kept = await product.create(`bench-kept-${Date.now()}`);
+    say('gateway reads');
+    measures.push(await measureGatewayReads(installation, kept.environmentId, n));
+    if (large) {
+      say('connections, with the roles of ten thousand environments and without');
+      measures.push(await measureConnectionTime(installation, await product.appLogin(kept.environmentId)));
+    }
+    await product.delete(kept.environmentId);
+
+    if (installation.isPrivate) {
+      say('ten thousand environments in the catalog');
+      await fillCatalog(installation.catalog, installation.engine, MANY);
+      measures.push(await measureAgainstMany(product, n, creates));
+    }
+    measures.push(await measureMemory(installation, 'after the run'), await measureRestart(installation));
+    return { measures, phases: { create: phasesOf(creates), delete: phasesOf(deletes) } };
+  } finally {
+    await product.close();
+    records.close();
+  }
+}
+
+/** As a client sees it, and from the catalog's own times, which leave out the request and the last commit. */
+function compared(name: string, pairs: CreatesAndDeletes['creates']): readonly Measure[] {
+  const goal: Goal = { of: 'ratio', atMost: 1.15 };
+  const baseline = pairs.map(({ baselineMs }) => baselineMs);
+  return [
+    beside(
+      { name, unit: 'ms', goal },
+      pairs.map(({ ours }) => ours.endedAt - ours.sentAt),
+      BASELINE,
+      baseline,
+    ),
+    beside(
+      { name: `${name}, createdAt to finishedAt`, unit: 'ms' },
+      pairs.map(({ ours }) => ours.finishedAt - ours.createdAt),
+      BASELINE,
+      baseline,
+    ),
+  ];
+}
+
+/** Not in turns: an engine has many environments or few. */
+async function measureAgainstMany(product: Product, n: number, few: CreatesAndDeletes['creates']): Promise<Measure> {
+  const samples: number[] = [];
+  for (let round = 0; round < n; round += 1) {
+    const { environmentId, endedAt, sentAt } = await product.create(`bench-many-${Date.now()}`);
+    samples.push(endedAt - sentAt);
+    await product.delete(environmentId);
+    await setTimeout(SETTLE_MS);
+  }
+  return beside(
+    {
+      name: 'create, 10,000 environments against 10',
+      unit: 'ms',
+      goal: { of: 'ratio', atMost: 1.5 },
+      note: 'ten thousand in the catalog only: their databases would take tens of gigabytes',
+    },
+    samples,
+    'the creates measured before',
+    few.map(({ ours }) => ours.endedAt - ours.sentAt),
+  );
+}
+
+async function measureMemory({ settings }: Installation, when: string): Promise<Measure> {
+  say(`memory ${when}`);
+  await setTimeout(IDLE_MS);
+  const samples: number[] = [];
+  let parts = '';
+  for (let look = 0; look < 5; look += 1) {
+    const found = memoryMb(settings);
+    samples.push([...found.values()].reduce((sum, mb) => sum + mb, 0));
+    parts = [...found].map(([name, mb]) => `${name} ${mb.toFixed(0)}`).join(', ');
+    await setTimeout(1_000);
+  }
+  return alone(
+    { name: `memory (PSS), idle ${when}`, unit: 'MB', goal: { of: 'median', atMost: 350 }, note: parts },
+    samples,
+  );
+}
+
+async function measureRestart(installation: Installation): Promise<Measure> {
+  say('worker restarts');
+  const environments = await countEnvironments(installation.catalog);
+  try {
+    return alone(
+      {
+        name: 'worker restart to ready, no receipts',
+        unit: 'ms',
+        goal: { of: 'median', atMost: 1_000 },
+        note: `${environments} environments in the catalog`,
+      },
+      await restartWorker(installation.settings, RESTARTS),
+    );
+  } finally {
+    // What is private is removed next.
+    if (!installation.isPrivate) await installation.restore();
+  }
+}
+
+function say(what: string): void {
+  console.log(`  ${what}`);
+}
+
+function print({ machine: { cpu, cores, memoryMb: memory, node, kernel, load }, measures, phases }: Report): void {
+  console.log(
+    `\n${cpu}, ${cores} cores, ${memory} MB, Node ${node}, Linux ${kernel}, load ${load.toFixed(1)} before\n`,
+  );
+  console.log(renderMeasures(measures));
+  for (const [title, found] of Object.entries(phases)) console.log(`\n${renderPhases(title, found)}`);
+}
