@@ -3,6 +3,7 @@ export type { CatalogOptions, CatalogPatience, Tx } from './catalog.ts';
 export { ENTITIES } from './entities/index.ts';
 export { CatalogSource } from './data-source.ts';
 export { CatalogFateUnknown, CatalogUnavailable, isUnavailable, uniqueViolation } from './errors.ts';
+export { CatalogListener, OUTBOX_CHANNEL } from './listener.ts';
 export { findEngine, listEngines, listProjects } from './listings.ts';
 export { assertCatalogVersion, CatalogVersionMismatch, migrateCatalog } from './migrate.ts';
 export type { EngineEntity } from './entities/engine.ts';
@@ -20,22 +21,21 @@ export type { EffectToRecord, Settlement } from './statements/effects.ts';
 export { blockOperation, failQueued, finishOperation } from './statements/endings.ts';
 export type { CaseToOpen, EngineFinding } from './statements/endings.ts';
 export type { Idempotency } from './statements/idempotency.ts';
-export { markPublished, takeOutbox } from './statements/outbox.ts';
+export { hasOutbox, markPublished, takeOutbox } from './statements/outbox.ts';
 export type { OutboxRow } from './statements/outbox.ts';
 export { createProject, findProject } from './statements/projects.ts';
 export type { Project } from './statements/projects.ts';
 export { ForeignCatalog, hostIdentity, requestFirstEngine, seedCatalog } from './statements/setup.ts';
 export {
   backlog,
+  environmentsById,
   findApiKey,
-  followedOperations,
   loginsToShow,
+  operationsById,
   placeEnvironment,
   shownCase,
   shownCases,
-  shownEnvironment,
   shownEnvironments,
-  shownOperation,
   shownOperations,
 } from './statements/shown.ts';
 export type {

@@ -9,3 +9,8 @@ export interface Principal {
   /** Ids; null for every project. */
   readonly projects: VisibleProjects;
 }
+
+/** What belongs to no project, as an engine's operation does, is seen by keys that see all projects. */
+export function sees(principal: Principal, projectId: string | null): boolean {
+  return principal.projects === null || (projectId !== null && principal.projects.includes(projectId));
+}

@@ -1,6 +1,6 @@
 /** An environment and its credentials as the API shows them. Computed at each look, so never out of date (FIELD-CASES B119). */
 import type { ShownEnvironment } from '#catalog';
-import type { Tier } from '#kernel';
+import { environmentNames, type Tier } from '#kernel';
 import type { EnvironmentView } from '../schemas/environment.ts';
 
 /** Engines are published on loopback, and their certificate names it. */
@@ -23,7 +23,7 @@ export function toEnvironmentView(row: ShownEnvironment): EnvironmentView {
       host: CONNECTION_HOST,
       port: row.port,
       database: row.database_name,
-      users: row.users,
+      users: environmentNames(row.name, row.id).logins,
       sslmode: 'verify-full',
     },
     createdAt: row.created_at.toISOString(),

@@ -3,16 +3,17 @@ import {
   acceptEnvironmentCreate,
   acceptEnvironmentDelete,
   type CatalogSource,
+  environmentsById,
   EnvironmentIdUsed,
   type Idempotency,
   type Placement,
   placeEnvironment,
   type ShownEnvironment,
-  shownEnvironment,
   shownEnvironments,
 } from '#catalog';
 import { environmentNames, isUuid, type Logger, Problem } from '#kernel';
-import type { Principal } from '../access/principal.ts';
+import { type Principal, sees } from '../access/principal.ts';
+import { Batched } from '../batched.ts';
 import { commit } from '../commit.ts';
 import { fieldFault } from '../http/field-faults.ts';
 import { fromTimeCursor, type Page, pageLimit, timeCursor, toPage } from '../http/page.ts';
@@ -29,18 +30,21 @@ export class Environments {
   readonly #projects: Projects;
   readonly #sealingKey: () => Buffer;
   readonly #logger: Logger;
+  readonly #byId: Batched<ShownEnvironment>;
 
   constructor(source: CatalogSource, projects: Projects, sealingKey: () => Buffer, logger: Logger) {
     this.#source = source;
     this.#projects = projects;
     this.#sealingKey = sealingKey;
     this.#logger = logger;
+    this.#byId = new Batched((ids) => environmentsById(source.catalog, ids));
   }
 
   /** @throws Problem `not_found`, also for one that the caller may not see */
   async find(principal: Principal, id: string): Promise<ShownEnvironment> {
-    const environment = isUuid(id) ? await shownEnvironment(this.#source.catalog, id, principal.projects) : undefined;
-    if (environment === undefined) throw new Problem('not_found', 'there is no such environment');
+    const environment = isUuid(id) ? await this.#byId.find(id) : undefined;
+    if (environment === undefined || !sees(principal, environment.project_id))
+      throw new Problem('not_found', 'there is no such environment');
     return environment;
   }
 

@@ -45,9 +45,7 @@ export function fastifyAdapter(metrics: GatewayMetrics): FastifyAdapter {
     metrics.request(request.method, route, reply.statusCode, reply.elapsedTime);
     done();
   });
-  return new FastifyAdapter(
-    server,
-  );
+  return new FastifyAdapter(server);
 }
 
 function readJsonOnly(server: FastifyInstance): void {

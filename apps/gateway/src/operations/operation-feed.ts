@@ -3,7 +3,7 @@
  * while nothing changes, and outlives an absence of the catalog.
  */
 import { Observable, type Subscriber } from 'rxjs';
-import { type CatalogSource, CatalogUnavailable, followedOperations, type ShownOperation } from '#catalog';
+import { type CatalogSource, CatalogUnavailable, operationsById, type ShownOperation } from '#catalog';
 import type { Logger } from '#kernel';
 import { isOpen } from '#protocol';
 import type { OperationView } from '../schemas/operation.ts';
@@ -29,7 +29,7 @@ export class OperationFeed {
   }
 
   static of(source: CatalogSource, logger: Logger): OperationFeed {
-    return new OperationFeed((ids) => followedOperations(source.catalog, ids), logger);
+    return new OperationFeed((ids) => operationsById(source.catalog, ids), logger);
   }
 
   /** The operation as it is, then each change, until it has ended. */

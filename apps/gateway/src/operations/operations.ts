@@ -2,13 +2,14 @@ import {
   cancelOperation,
   type CatalogSource,
   type Idempotency,
+  operationsById,
   type ShownOperation,
-  shownOperation,
   shownOperations,
 } from '#catalog';
 import { isUuid, type Logger, Problem } from '#kernel';
 import { OPERATIONS, roleIncludes } from '#protocol';
-import type { Principal } from '../access/principal.ts';
+import { type Principal, sees } from '../access/principal.ts';
+import { Batched } from '../batched.ts';
 import { commit } from '../commit.ts';
 import { fromTimeCursor, type Page, pageLimit, timeCursor, toPage } from '../http/page.ts';
 import type { OperationQuery, OperationView } from '../schemas/operation.ts';
@@ -17,16 +18,19 @@ import { toOperationView } from './operation-view.ts';
 export class Operations {
   readonly #source: CatalogSource;
   readonly #logger: Logger;
+  readonly #byId: Batched<ShownOperation>;
 
   constructor(source: CatalogSource, logger: Logger) {
     this.#source = source;
     this.#logger = logger;
+    this.#byId = new Batched((ids) => operationsById(source.catalog, ids));
   }
 
   /** @throws Problem `not_found`, also for one that the caller may not see */
   async find(principal: Principal, id: string): Promise<ShownOperation> {
-    const operation = isUuid(id) ? await shownOperation(this.#source.catalog, id, principal.projects) : undefined;
-    if (operation === undefined) throw new Problem('not_found', 'there is no such operation');
+    const operation = isUuid(id) ? await this.#byId.find(id) : undefined;
+    if (operation === undefined || !sees(principal, operation.project_id))
+      throw new Problem('not_found', 'there is no such operation');
     return operation;
   }
 

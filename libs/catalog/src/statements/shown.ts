@@ -1,6 +1,6 @@
 /**
- * What the API shows. No statement here names a sealed column (FIELD-CASES B112), and each takes the projects that the
- * asking key may see: null for all of them. What a key may not see is not there.
+ * What the API shows. No statement here names a sealed column, but for the one that says so (FIELD-CASES B112). Lists take
+ * the projects that the asking key may see, null for all of them; a row that is read by its id says its project.
  */
 import type { EffectOutcome, JsonObject, Reason, Tier } from '#kernel';
 import type { EffectKind, EngineState, EnvironmentState, OperationKind, OperationState } from '#protocol';
@@ -17,6 +17,7 @@ export interface PageStart {
 
 export interface ShownEnvironment {
   readonly id: string;
+  readonly project_id: string;
   readonly project: string;
   readonly name: string;
   readonly state: EnvironmentState;
@@ -28,7 +29,6 @@ export interface ShownEnvironment {
   readonly connection_limit: number;
   readonly labels: Readonly<Record<string, string>>;
   readonly database_name: string;
-  readonly users: Readonly<Record<Tier, string>>;
   readonly created_at: Date;
   readonly last_observed_at: Date | null;
   /** Changes with every write to the row. */
@@ -37,25 +37,19 @@ export interface ShownEnvironment {
 }
 
 const ENVIRONMENT = /* sql */ `
-  select v.id, p.name as project, v.name, v.state, g.name as engine, g.host_id as host, g.port, v.profile, v.extensions,
+  select v.id, v.project_id, p.name as project, v.name, v.state, g.name as engine, g.host_id as host, g.port, v.profile, v.extensions,
          v.connection_limit, v.labels, v.database_name, v.created_at, v.last_observed_at, v.xmin::text as version,
-         v.created_at::text as page_at,
-         (select json_object_agg(l.tier, l.user_name) from logins l where l.environment_id = v.id) as users
+         v.created_at::text as page_at
     from environments v
     join projects p on p.id = v.project_id
     join engines g on g.id = v.engine_id`;
 
-export async function shownEnvironment(
-  catalog: Catalog,
-  id: string,
-  projects: VisibleProjects,
-): Promise<ShownEnvironment | undefined> {
-  const [row] = await catalog.prepared<ShownEnvironment>(
-    'shown_environment',
-    /* sql */ `${ENVIRONMENT} where v.id = $1 and ($2::uuid[] is null or v.project_id = any ($2))`,
-    [id, projects],
+export async function environmentsById(catalog: Catalog, ids: readonly string[]): Promise<readonly ShownEnvironment[]> {
+  return catalog.prepared<ShownEnvironment>(
+    'environments_by_id',
+    /* sql */ `${ENVIRONMENT} where v.id = any ($1::uuid[])`,
+    [ids],
   );
-  return row;
 }
 
 /** Oldest first. A deleted environment is in no list. */
@@ -78,6 +72,7 @@ export async function shownEnvironments(
 
 export interface ShownOperation {
   readonly id: string;
+  readonly project_id: string | null;
   readonly kind: OperationKind;
   readonly environment_id: string | null;
   readonly state: OperationState;
@@ -100,7 +95,7 @@ export interface ShownEffect {
 }
 
 const OPERATION = /* sql */ `
-  select o.id, o.kind, o.environment_id, o.state, o.stage, o.attempt, o.reason, o.waiting_for, o.created_at, o.finished_at,
+  select o.id, o.project_id, o.kind, o.environment_id, o.state, o.stage, o.attempt, o.reason, o.waiting_for, o.created_at, o.finished_at,
          o.created_at::text as page_at,
          case when o.state = 'blocked' then
            (select c.id from cases c where c.operation_id = o.id and c.closed_at is null limit 1) end as case_id,
@@ -110,25 +105,10 @@ const OPERATION = /* sql */ `
                      from effects e where e.operation_id = o.id), '[]') as effects
     from operations o`;
 
-/** Operations that belong to no project, those of engines, are seen by keys that see all projects. */
-const VISIBLE = /* sql */ `($2::uuid[] is null or o.project_id = any ($2))`;
-
-export async function shownOperation(
-  catalog: Catalog,
-  id: string,
-  projects: VisibleProjects,
-): Promise<ShownOperation | undefined> {
-  const [row] = await catalog.prepared<ShownOperation>(
-    'shown_operation',
-    /* sql */ `${OPERATION} where o.id = $1 and ${VISIBLE}`,
-    [id, projects],
-  );
-  return row;
-}
-
-/** For the streams that follow them; who asked was allowed to see them. */
-export async function followedOperations(catalog: Catalog, ids: readonly string[]): Promise<readonly ShownOperation[]> {
-  return catalog.prepared<ShownOperation>('followed_operations', /* sql */ `${OPERATION} where o.id = any ($1)`, [ids]);
+export async function operationsById(catalog: Catalog, ids: readonly string[]): Promise<readonly ShownOperation[]> {
+  return catalog.prepared<ShownOperation>('operations_by_id', /* sql */ `${OPERATION} where o.id = any ($1::uuid[])`, [
+    ids,
+  ]);
 }
 
 export interface OperationFilter {
@@ -147,7 +127,7 @@ export async function shownOperations(
 ): Promise<readonly ShownOperation[]> {
   return catalog.query<ShownOperation>(
     /* sql */ `${OPERATION}
-      where ($1::uuid is null or o.environment_id = $1) and ${VISIBLE}
+      where ($1::uuid is null or o.environment_id = $1) and ($2::uuid[] is null or o.project_id = any ($2))
         and ($3::text is null or o.state = $3) and ($4::text is null or o.kind = $4)
         and ($5::timestamptz is null or (o.created_at, o.id) < ($5, $6::uuid))
       order by o.created_at desc, o.id desc limit $7`,
