@@ -23,7 +23,7 @@ await runCommand('npm start', async () => {
   const home = homeOf(REPOSITORY);
   const localEnv = await readLocalEnv(home);
   const client = new RestClient(localEnv);
-  await showEngine(client);
+  await waitForEngine(client);
   const environmentId = await ensureEnvironment(client);
   const { logins } = await client.get(`/v1/environments/${environmentId}/credentials`);
   say(`  Environment ${NAME}: logging in with each of its users`);
@@ -32,18 +32,34 @@ await runCommand('npm start', async () => {
 });
 
 /**
- * The engine that environments live in is made by an operation like any other, at the first start.
+ * The engine that environments live in is made, and after npm stop started again, by operations like any other. The
+ * worker asks for the start before it is ready, so what there is to wait for is known by now.
  *
  * @param {RestClient} client
  */
-async function showEngine(client) {
-  const { items } = await client.get('/v1/operations?kind=engine.create');
-  /** @type {any[]} */
-  const made = items;
-  const newest = made.toSorted((a, b) => a.createdAt.localeCompare(b.createdAt)).at(-1);
-  if (newest === undefined || newest.state === 'succeeded') return;
-  say('  PostgreSQL engine: being made');
-  await watchOperation(client, newest.id, say);
+async function waitForEngine(client) {
+  const made = await newestOperation(client, 'engine.create');
+  if (made !== undefined && made.state !== 'succeeded') {
+    say('  PostgreSQL engine: being made');
+    await watchOperation(client, made.id, say);
+  }
+  const started = await newestOperation(client, 'engine.start');
+  // An old start that failed says nothing about the engine as it is now.
+  if (started?.state === 'queued' || started?.state === 'running') {
+    say('  PostgreSQL engine: being started');
+    await watchOperation(client, started.id, say);
+  }
+}
+
+/**
+ * @param {RestClient} client
+ * @param {string} kind
+ * @returns {Promise<any>}
+ */
+async function newestOperation(client, kind) {
+  /** @type {{ items: any[] }} */
+  const { items } = await client.get(`/v1/operations?kind=${kind}`);
+  return items.toSorted((a, b) => a.createdAt.localeCompare(b.createdAt)).at(-1);
 }
 
 /**
