@@ -116,7 +116,7 @@ async function logIn({ tier, user, uri }) {
   client.on('error', () => undefined);
   try {
     await client.connect();
-    const { rows } = await client.query('SELECT current_user AS name, current_database() AS database');
+    const { rows } = await client.query('SELECT session_user AS name, current_database() AS database');
     const took = Math.round(performance.now() - startedAt);
     say(`      ${tier.padEnd(9)} ${rows[0].name} in ${rows[0].database} (${took} ms)`);
   } catch (error) {
