@@ -14,18 +14,19 @@ export function readEpoch(path: string): AgeRecord | undefined {
     if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw new UnreadableRecord(path, 'it cannot be opened', { cause });
   }
-  let found: Partial<AgeRecord>;
+  let found: Partial<AgeRecord> | null;
   try {
-    found = JSON.parse(text) as Partial<AgeRecord>;
+    found = JSON.parse(text) as Partial<AgeRecord> | null;
   } catch (cause) {
     throw new UnreadableRecord(path, 'it is not JSON', { cause });
   }
-  const { identity, claimNumber } = found;
+  const { identity, claimNumber } = found ?? {};
   if (
     typeof identity !== 'string' ||
     !isUuid(identity) ||
     typeof claimNumber !== 'number' ||
-    !Number.isSafeInteger(claimNumber)
+    !Number.isSafeInteger(claimNumber) ||
+    claimNumber < 0
   )
     throw new UnreadableRecord(path, 'it holds no identity and claim number');
   return { identity, claimNumber };

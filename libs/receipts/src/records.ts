@@ -7,6 +7,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isUuid } from '#kernel';
 import type { Receipt, Witness } from '#protocol';
 import { isEffectKind, RECORD_VERSION } from '#protocol';
 import { isTemporary, publishFile, removeFile, removeTemporaries } from './durable.ts';
@@ -45,9 +46,7 @@ export class RecordFolders {
       .filter((name) => !isTemporary(name))
       .map((name) => {
         const path = join(this.#receipts, name);
-        const receipt = decode(path) as Receipt;
-        if (!isEffectKind(receipt.kind))
-          throw new UnreadableRecord(path, `unknown effect kind ${String(receipt.kind)}`);
+        const receipt = asReceipt(path, decode(path));
         if (name !== `${receipt.effectId}.json`) throw new UnreadableRecord(path, 'its name is not its effect id');
         return receipt;
       });
@@ -56,13 +55,17 @@ export class RecordFolders {
   /** @returns undefined only when there is no such file. */
   readWitness(effectId: string): Witness | undefined {
     const path = this.#witnessPath(effectId);
+    let record: Untrusted;
     try {
-      return decode(path) as Witness;
+      record = decode(path);
     } catch (error) {
       if (error instanceof UnreadableRecord && (error.cause as NodeJS.ErrnoException | undefined)?.code === 'ENOENT')
         return undefined;
       throw error;
     }
+    const witness = asWitness(path, record);
+    if (witness.effectId !== effectId) throw new UnreadableRecord(path, 'its name is not its effect id');
+    return witness;
   }
 
   /** Only after the outcome has committed. The receipt goes first: a witness without a receipt is harmless, the reverse asks. */
@@ -88,11 +91,14 @@ export class RecordFolders {
   }
 }
 
+/** A record whose bytes are as they were written; what it says has not been looked at. */
+type Untrusted = Readonly<Record<string, unknown>>;
+
 interface Envelope {
-  readonly record: { readonly version: unknown };
+  readonly record?: unknown;
   /** Of the record's JSON text, in bytes. */
-  readonly length: number;
-  readonly sha256: string;
+  readonly length?: unknown;
+  readonly sha256?: unknown;
 }
 
 function encode(record: Receipt | Witness): string {
@@ -100,20 +106,50 @@ function encode(record: Receipt | Witness): string {
   return `{"record":${text},"length":${Buffer.byteLength(text)},"sha256":"${digest(text)}"}\n`;
 }
 
-function decode(path: string): unknown {
-  let envelope: Envelope;
+function decode(path: string): Untrusted {
+  let envelope: Envelope | null;
   try {
-    envelope = JSON.parse(readFileSync(path, 'utf8')) as Envelope;
+    envelope = JSON.parse(readFileSync(path, 'utf8')) as Envelope | null;
   } catch (cause) {
     throw new UnreadableRecord(path, 'it cannot be opened or is not JSON', { cause });
   }
+  const record = envelope?.record;
+  if (typeof record !== 'object' || record === null) throw new UnreadableRecord(path, 'it holds no record');
   // JSON.parse keeps the order of keys, so the text comes out again as it was written.
-  const text = JSON.stringify(envelope.record);
-  if (Buffer.byteLength(text) !== envelope.length || digest(text) !== envelope.sha256)
+  const text = JSON.stringify(record);
+  if (Buffer.byteLength(text) !== envelope?.length || digest(text) !== envelope.sha256)
     throw new UnreadableRecord(path, 'length or checksum differ');
-  if (envelope.record.version !== RECORD_VERSION)
-    throw new UnreadableRecord(path, `version ${String(envelope.record.version)} is not one this program knows`);
-  return envelope.record;
+  const { version } = record as Untrusted;
+  if (version !== RECORD_VERSION)
+    throw new UnreadableRecord(path, `version ${String(version)} is not one this program knows`);
+  return record as Untrusted;
+}
+
+/** Whole, but perhaps another kind of record, or another program's: every field that something is decided by is there. */
+function asReceipt(path: string, record: Untrusted): Receipt {
+  const { kind, attempt, claimNumber } = record;
+  if (typeof kind !== 'string' || !isEffectKind(kind))
+    throw new UnreadableRecord(path, `unknown effect kind ${String(kind)}`);
+  requireIds(path, record, ['installation', 'jobId', 'operationId', 'claimId', 'effectId', 'token']);
+  if (!Number.isSafeInteger(attempt) || !Number.isSafeInteger(claimNumber))
+    throw new UnreadableRecord(path, 'attempt or claim number are not numbers');
+  return record as unknown as Receipt;
+}
+
+function asWitness(path: string, record: Untrusted): Witness {
+  const { outcome, facts } = record;
+  if (outcome !== 'applied' && outcome !== 'refused')
+    throw new UnreadableRecord(path, `outcome ${String(outcome)} is not a known one`);
+  requireIds(path, record, ['claimId', 'effectId', 'token']);
+  if (typeof facts !== 'object' || facts === null) throw new UnreadableRecord(path, 'it holds no facts');
+  return record as unknown as Witness;
+}
+
+function requireIds(path: string, record: Untrusted, fields: readonly string[]): void {
+  for (const field of fields) {
+    const value = record[field];
+    if (typeof value !== 'string' || !isUuid(value)) throw new UnreadableRecord(path, `its ${field} is not an id`);
+  }
 }
 
 function digest(text: string): string {
