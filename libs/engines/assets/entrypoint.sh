@@ -17,8 +17,8 @@ readonly mark=${SUREFOOT_VOLUME_MARK:?is set by the container}
 export PGDATA=$volume/pgdata
 readonly building=$volume/pgdata.init
 
-# Seconds that a server that is just ending gets.
-readonly lock_wait=10
+# Fifths of a second that a server that is just ending gets. The restart policy comes back later anyway.
+readonly lock_tries=25
 
 say() { echo "surefoot: $*" >&2; }
 # 75: try again later (sysexits.h, EX_TEMPFAIL); 78: this configuration cannot work (EX_CONFIG).
@@ -36,11 +36,11 @@ mounted() {
 mounted || refuse 78 "$volume is not a mount point: the data would not be in the engine's volume"
 
 exec 9>>"$volume/surefoot.lock"
-waited=0
+tries=0
 until flock -n 9; do
-  [ "$waited" -lt "$lock_wait" ] || refuse 75 "another server holds the lock of this volume"
-  sleep 1
-  waited=$((waited + 1))
+  tries=$((tries + 1))
+  [ "$tries" -lt "$lock_tries" ] || refuse 75 "another server holds the lock of this volume"
+  sleep 0.2
 done
 
 if [ -e "$volume/surefoot.mark" ]; then
@@ -50,9 +50,13 @@ elif [ -e "$PGDATA" ]; then
 fi
 
 chmod 0700 "$volume"
-# Only here can it have the owner and mode that the server demands: on the host it belongs to whoever runs the worker.
-install -m 0600 "$conf/server.key" /run/surefoot/server.key
-install -m 0644 "$conf/server.crt" /run/surefoot/server.crt
+# In memory, since only here can the key have the owner and mode that the server demands: on the host it belongs to
+# whoever runs the worker. Below /tmp, which has its mode from the image: a folder that only the mount makes gets another
+# mode when the container is started again.
+readonly keys=/tmp/surefoot
+mkdir -p "$keys"
+cp "$conf/server.key" "$conf/server.crt" "$keys"
+chmod 0600 "$keys"/*
 
 if [ ! -e "$PGDATA" ]; then
   say "building a new data directory"
@@ -77,5 +81,5 @@ fi
 exec postgres -D "$PGDATA" -c config_file="$conf/postgresql.surefoot.conf" \
   -c hba_file="$conf/pg_hba.conf" -c ident_file="$conf/pg_ident.conf" \
   -c listen_addresses='*' -c port=5432 -c unix_socket_directories=/run/surefoot-socket \
-  -c ssl=on -c ssl_cert_file=/run/surefoot/server.crt -c ssl_key_file=/run/surefoot/server.key \
+  -c ssl=on -c ssl_cert_file="$keys/server.crt" -c ssl_key_file="$keys/server.key" \
   -c fsync=on -c full_page_writes=on -c password_encryption=scram-sha-256

@@ -2,14 +2,7 @@
 import type { ContainerRequest, ImageInfo } from '#docker';
 import type { Mark } from '#kernel';
 import { markLabels, markText } from '#kernel';
-import {
-  attemptName,
-  CONTAINER_CONF,
-  CONTAINER_KEYS,
-  CONTAINER_PORT,
-  CONTAINER_SOCKETS,
-  engineContainerName,
-} from './layout.ts';
+import { attemptName, CONTAINER_CONF, CONTAINER_PORT, CONTAINER_SOCKETS, engineContainerName } from './layout.ts';
 
 /** Parallel queries and VACUUM use it; the daemon's 64 MB are not enough (FIELD-CASES B074). */
 const SHM_BYTES = 256 * 1024 * 1024;
@@ -48,10 +41,8 @@ export function engineContainerRequest(engine: EngineContainer): ContainerReques
       { source: engine.confFolder, target: CONTAINER_CONF, readOnly: true },
       { source: engine.socketFolder, target: CONTAINER_SOCKETS, readOnly: false },
     ],
-    memoryFolders: {
-      '/tmp': 'rw,noexec,nosuid,nodev,mode=1777',
-      [CONTAINER_KEYS]: 'rw,noexec,nosuid,nodev,size=1m,mode=1777',
-    },
+    // The root is read-only; the server's key goes there.
+    memoryFolders: { '/tmp': 'rw,noexec,nosuid,nodev,size=64m,mode=1777' },
     networkId: engine.networkId,
     aliases: ['db'],
     port: { host: engine.port, container: CONTAINER_PORT },

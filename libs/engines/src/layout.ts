@@ -2,8 +2,6 @@
 
 export const CONTAINER_CONF = '/etc/surefoot';
 export const CONTAINER_SOCKETS = '/run/surefoot-socket';
-/** Memory: the server's key with the owner and mode that PostgreSQL demands. */
-export const CONTAINER_KEYS = '/run/surefoot';
 export const CONTAINER_PORT = 5432;
 /** In the root of the volume, beside the data directory. */
 export const VOLUME_MARK_FILE = 'surefoot.mark';

@@ -24,6 +24,7 @@ import {
 import { CONTROL_DATABASE } from '#fencing';
 import type { RuleSet } from '#hba';
 import { diffLines, parseLines, parseRuleFile, renderRuleFile, ruleFileFaults, ruleLines } from '#hba';
+import { sentinelUser } from '#kernel';
 import type { Client } from '#postgres';
 import { abandon, errorSentence } from '#postgres';
 import type { Act, ActContext, ActResult } from '../contract.ts';
@@ -132,7 +133,9 @@ function describe(found: string, rules: RuleSet): string {
   if (file.is === 'ours') return `it is generation ${file.generation} of engine ${file.engineId}`;
   try {
     const { added } = diffLines(ruleLines(rules), parseLines(found));
-    return added.length === 0 ? file.why : `${file.why}; not ours: ${added.join('; ')}`;
+    // The sentinel of whichever generation was edited is ours too.
+    const strange = added.filter((line) => !line.includes(` ${sentinelUser(0).slice(0, -1)}`));
+    return strange.length === 0 ? file.why : `${file.why}; not ours: ${strange.join('; ')}`;
   } catch {
     return file.why;
   }

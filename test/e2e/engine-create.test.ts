@@ -1,0 +1,427 @@
+import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from '@jest/globals';
+import { EngineAway, isStopped, observePin } from '#engines';
+import { markLabels } from '#kernel';
+import type { Client } from '#postgres';
+import { abandon, connectAdmin } from '#postgres';
+import type { Pin } from '#protocol';
+import { pinDifferences } from '#protocol';
+import type { EngineWorld } from './engine-world.ts';
+import { docker, engineWorld, removeWorlds, runAs } from './engine-world.ts';
+
+afterAll(removeWorlds, 120_000);
+
+const LONG = 120_000;
+
+function pinOf(world: EngineWorld): Pin {
+  return world.facts('engine-ready')['pin'] as unknown as Pin;
+}
+
+async function observe(world: EngineWorld): Promise<Pin> {
+  const client = await connectAdmin(world.place, 'surefoot_control', { statementTimeoutMs: 5_000 });
+  try {
+    return await observePin(world.dockerHost, pinOf(world), (work) => work(client));
+  } finally {
+    abandon(client);
+  }
+}
+
+describe('an engine that is made', () => {
+  let world: EngineWorld;
+
+  test(
+    'is ready, pinned, and found as it was pinned',
+    async () => {
+      world = await engineWorld();
+      await world.create();
+      expect(pinDifferences(pinOf(world), await observe(world))).toEqual([]);
+      expect(pinOf(world)).toMatchObject({
+        containerId: world.identities.containerId,
+        volumeName: world.identities.volumeName,
+        timeline: 1,
+      });
+      expect(world.facts('engine-ready')['serverVersion']).toBeGreaterThanOrEqual(150_000);
+    },
+    LONG,
+  );
+
+  test('offers extensions that stay within a database, and none that reach out of it', () => {
+    const offered = world.facts('engine-ready')['extensions'];
+    expect(offered).toEqual(expect.arrayContaining(['pgcrypto', 'hstore', 'pg_trgm', 'uuid-ossp']));
+    for (const name of ['file_fdw', 'dblink', 'postgres_fdw', 'adminpack', 'pageinspect', 'plperlu'])
+      expect(offered).not.toContain(name);
+  });
+
+  test('B062, B074: has its data inside the named volume, no other volume, and the shared memory that was asked for', async () => {
+    const container = await docker.getContainer(world.identities.containerId!).inspect();
+    expect(container.Mounts.filter(({ Type }) => Type === 'volume').map(({ Name }) => Name)).toEqual([
+      world.identities.volumeName,
+    ]);
+    const inside = await runInside(
+      world,
+      'df --output=size -k /dev/shm | tail -1; cat "$SUREFOOT_VOLUME"/pgdata/PG_VERSION',
+    );
+    expect(inside.trim().split(/\s+/)).toEqual(['262144', expect.stringMatching(/^1\d$/)]);
+  });
+
+  test('runs without rights of its own, on a root that it cannot write to', async () => {
+    const inside = await runInside(world, 'grep -E "CapEff|NoNewPrivs" /proc/1/status; touch /x 2>&1 || true');
+    expect(inside).toMatch(/CapEff:\s+0+\n/);
+    expect(inside).toMatch(/NoNewPrivs:\s+1\n/);
+    expect(inside).toContain('Read-only file system');
+  });
+
+  test('lets nobody into its own databases, and has every one of them from the start', async () => {
+    const rows = await ask(
+      world,
+      `select datname, has_database_privilege('public_probe', oid, 'connect') as open from pg_database`,
+      ['create role public_probe login'],
+    );
+    expect(Object.fromEntries(rows.map((row) => [row['datname'], row['open']]))).toEqual({
+      postgres: false,
+      template1: false,
+      // Nobody connects to it whatever its grants say.
+      template0: true,
+      surefoot_control: false,
+      surefoot_template: false,
+    });
+    expect(await ask(world, 'select installation, engine, identity, claim_number from surefoot.identity')).toEqual([
+      {
+        installation: world.installation,
+        engine: world.place.engineId,
+        identity: world.place.identity,
+        claim_number: '0',
+      },
+    ]);
+  });
+
+  test('has said neither its administrator’s password nor a verifier', async () => {
+    const password = readFileSync(world.place.adminPasswordFile, 'utf8');
+    const verifier = readFileSync(join(world.place.confFolder, 'administrator.verifier'), 'utf8').trim();
+    const container = JSON.stringify(await docker.getContainer(world.identities.containerId!).inspect());
+    for (const text of [await world.log(), container]) {
+      expect(text).not.toContain(password);
+      expect(text).not.toContain(verifier);
+      expect(text).not.toContain('SCRAM-SHA-256$');
+    }
+    expect(
+      readdirSync(world.place.confFolder)
+        .map((name) => readFileSync(join(world.place.confFolder, name), 'utf8'))
+        .join(),
+    ).not.toContain(password);
+  });
+
+  test('a statement that fails with a secret in it leaves nothing in the server’s log', async () => {
+    await expect(ask(world, `create role public_probe password 'not-for-the-log'`)).rejects.toThrow('already exists');
+    expect(await world.log()).toContain('role "public_probe" already exists');
+    expect(await world.log()).not.toContain('not-for-the-log');
+  });
+
+  test('that has moved on keeps its files: making them again is refused, and touches nothing', async () => {
+    const before = fingerprints(world);
+    expect(await world.perform('engine-files', { engineId: world.place.engineId, name: 'test' })).toMatchObject({
+      outcome: 'refused',
+      reason: { code: 'foreign_object' },
+    });
+    expect(fingerprints(world)).toEqual(before);
+  });
+
+  test(
+    'survives SIGKILL with the same pin, and comes back by itself',
+    async () => {
+      const before = await docker.getContainer(world.identities.containerId!).inspect();
+      process.kill(before.State.Pid, 'SIGKILL');
+      const ready = await world.perform('engine-ready', { engineId: world.place.engineId, containerId: before.Id });
+      expect(ready).toMatchObject({ outcome: 'applied' });
+      expect(pinDifferences(pinOf(world), await observe(world))).toEqual([]);
+    },
+    LONG,
+  );
+
+  test(
+    'that is stopped is away, not changed, and is started again by its id',
+    async () => {
+      const containerId = world.identities.containerId!;
+      await docker.getContainer(containerId).stop();
+      expect(await isStopped(world.dockerHost, containerId)).toBe(true);
+      await expect(
+        observePin(world.dockerHost, pinOf(world), () => Promise.reject(new Error('not asked'))),
+      ).rejects.toThrow(EngineAway);
+      expect(await world.perform('engine-start', { engineId: world.place.engineId, containerId })).toMatchObject({
+        outcome: 'applied',
+      });
+      expect(await world.perform('engine-ready', { engineId: world.place.engineId, containerId })).toMatchObject({
+        outcome: 'applied',
+      });
+      // Again, while it runs: applied, with the same start.
+      const again = await world.perform('engine-start', { engineId: world.place.engineId, containerId });
+      expect(again).toMatchObject({
+        outcome: 'applied',
+        facts: { startedAt: (await docker.getContainer(containerId).inspect()).State.StartedAt },
+      });
+    },
+    LONG,
+  );
+
+  test(
+    'a changed limit, a changed restart policy and an edited configuration each differ from the pin, and are named',
+    async () => {
+      const container = docker.getContainer(world.identities.containerId!);
+      const differing = async (): Promise<readonly string[]> => pinDifferences(pinOf(world), await observe(world));
+      const conf = join(world.place.confFolder, 'postgresql.surefoot.conf');
+      const text = readFileSync(conf, 'utf8');
+      writeFileSync(conf, `${text}fsync = off\n`);
+      expect(await differing()).toEqual([expect.stringMatching(/^configurationDigest is /)]);
+      writeFileSync(conf, text);
+      expect(await differing()).toEqual([]);
+      // ALTER SYSTEM is the administrator's to use, and cannot change what matters.
+      await ask(world, `alter system set log_statement = 'all'`);
+      await ask(world, `alter system set fsync = 'off'`);
+      await ask(world, 'select pg_reload_conf()');
+      expect(await ask(world, `select setting from pg_settings where name = 'fsync'`)).toEqual([{ setting: 'on' }]);
+      expect(await differing()).toEqual([]);
+      await container.update({ Memory: 1 << 30, MemorySwap: -1 });
+      expect(await differing()).toEqual([expect.stringMatching(/^configurationDigest is /)]);
+      await container.update({ RestartPolicy: { Name: 'no' } });
+      expect(await differing()).toEqual([expect.stringMatching(/^configurationDigest is /)]);
+    },
+    LONG,
+  );
+
+  test(
+    'a container that is gone differs in its id; another engine differs in every field',
+    async () => {
+      const other = await engineWorld();
+      await other.create('rule-file');
+      const gone = { ...pinOf(world), containerId: randomUUID() };
+      expect(
+        pinDifferences(gone, await observePin(world.dockerHost, gone, () => Promise.reject(new Error('not asked')))),
+      ).toEqual([`containerId is absent, pinned is ${gone.containerId}`]);
+      const fields = pinDifferences(pinOf(world), await observe(other)).map((sentence) => sentence.split(' ')[0]);
+      expect(fields).toEqual(['containerId', 'volumeName', 'volumeMark', 'systemIdentifier', 'configurationDigest']);
+    },
+    LONG,
+  );
+
+  test(
+    'is removed by its identities, in reverse, and is then absent',
+    async () => {
+      const { engineId } = world.place;
+      const { containerId, volumeName, networkId } = world.identities as Required<EngineWorld['identities']>;
+      // A volume that is in use is not removed, and that is known.
+      expect(await world.perform('remove-volume', { engineId, volumeName }, { deadlineMs: 2_000 })).toMatchObject({
+        outcome: 'refused',
+        reason: { code: 'in_use' },
+      });
+      for (const facts of [{}, { alreadyAbsent: true }]) {
+        expect(await world.perform('remove-container', { engineId, containerId })).toEqual({
+          outcome: 'applied',
+          facts,
+        });
+        expect(await world.perform('remove-volume', { engineId, volumeName })).toEqual({ outcome: 'applied', facts });
+        expect(await world.perform('remove-network', { engineId, networkId })).toEqual({ outcome: 'applied', facts });
+      }
+      await expect(docker.getContainer(containerId).inspect()).rejects.toThrow('404');
+    },
+    LONG,
+  );
+});
+
+describe('what is there already', () => {
+  test(
+    'B079: a network, a volume or a container of another installation under our name is refused and stays',
+    async () => {
+      const world = await engineWorld();
+      const { engineId } = world.place;
+      const foreign = markLabels({ installation: randomUUID(), kind: 'volume', id: engineId, token: randomUUID() });
+      const token = randomUUID();
+      const refusal = { outcome: 'refused', reason: { code: 'foreign_object' } };
+      await docker.createVolume({ Name: `surefoot-${token}`, Labels: foreign });
+      const network = await docker.createNetwork({
+        Name: `surefoot-${token}`,
+        Labels: foreign,
+        IPAM: { Config: [{ Subnet: '10.254.253.0/28' }] },
+      });
+      try {
+        expect(await world.perform('volume', { engineId }, { token })).toMatchObject(refusal);
+        expect(await world.perform('network', { engineId, pool: '10.213.0.0/16' }, { token })).toMatchObject(refusal);
+        expect(await world.perform('remove-volume', { engineId, volumeName: `surefoot-${token}` })).toMatchObject(
+          refusal,
+        );
+        expect(await world.perform('remove-network', { engineId, networkId: network.id })).toMatchObject(refusal);
+        await world.create('engine-container');
+        const { imageId, networkId, volumeName } = world.identities as Required<EngineWorld['identities']>;
+        const container = await docker.createContainer({
+          name: `surefoot-engine-${token}`,
+          Image: imageId,
+          Labels: foreign,
+        });
+        try {
+          const spec = { engineId, name: 'test', imageId, networkId, volumeName, port: world.place.port };
+          expect(await world.perform('engine-container', spec, { token })).toMatchObject(refusal);
+          // Nor is a volume used that is not ours: the mount would take it as it is.
+          expect(await world.perform('engine-container', { ...spec, volumeName: `surefoot-${token}` })).toMatchObject(
+            refusal,
+          );
+          expect(await world.perform('remove-container', { engineId, containerId: container.id })).toMatchObject(
+            refusal,
+          );
+          expect(await world.perform('engine-start', { engineId, containerId: container.id })).toMatchObject(refusal);
+        } finally {
+          await container.remove({ v: true });
+        }
+      } finally {
+        await network.remove();
+        await docker.getVolume(`surefoot-${token}`).remove();
+      }
+    },
+    LONG,
+  );
+
+  test(
+    'B057: the same try again finds what it made the first time, and makes nothing',
+    async () => {
+      const world = await engineWorld();
+      await world.create('network');
+      const { engineId } = world.place;
+      const token = randomUUID();
+      const twice = async <T>(act: () => Promise<T>): Promise<T> => {
+        const first = await act();
+        expect(await act()).toEqual(first);
+        return first;
+      };
+      await twice(() => world.perform('engine-files', { engineId, name: 'test' }));
+      const network = await twice(() => world.perform('network', { engineId, pool: '10.213.0.0/16' }, { token }));
+      const volume = await twice(() => world.perform('volume', { engineId }, { token }));
+      if (network.outcome !== 'applied' || volume.outcome !== 'applied') throw new Error('not applied');
+      await twice(() =>
+        world.perform(
+          'engine-container',
+          {
+            engineId,
+            name: 'test',
+            imageId: world.identities.imageId!,
+            networkId: network.facts['networkId'] as string,
+            volumeName: volume.facts['volumeName'] as string,
+            port: world.place.port,
+          },
+          { token },
+        ),
+      );
+      const filters = { label: [`surefoot.token=${token}`] };
+      expect(await docker.listContainers({ all: true, filters })).toHaveLength(1);
+      expect(await docker.listNetworks({ filters })).toHaveLength(1);
+    },
+    LONG,
+  );
+
+  test(
+    'B077: a port that is taken is a known refusal, and nothing of ours runs',
+    async () => {
+      const world = await engineWorld();
+      await world.create('engine-start');
+      const { createServer } = await import('node:net');
+      const server = createServer();
+      await new Promise<void>((resolve) => server.listen(world.place.port, '127.0.0.1', resolve));
+      try {
+        const { containerId } = world.identities as Required<EngineWorld['identities']>;
+        expect(await world.perform('engine-start', { engineId: world.place.engineId, containerId })).toMatchObject({
+          outcome: 'refused',
+          reason: { code: 'port_taken' },
+        });
+        expect((await docker.getContainer(containerId).inspect()).State.Running).toBe(false);
+      } finally {
+        await new Promise((resolve) => server.close(resolve));
+      }
+    },
+    LONG,
+  );
+
+  test(
+    'B067: a pool that is used up is a clear refusal, before anything is made',
+    async () => {
+      const world = await engineWorld({ pool: '127.0.0.0/28' });
+      await expect(world.create()).rejects.toThrow('network_pool_exhausted');
+      expect(
+        await docker.listNetworks({ filters: { label: [`surefoot.installation=${world.installation}`] } }),
+      ).toEqual([]);
+    },
+    LONG,
+  );
+
+  test(
+    'an image that is nowhere is a clear refusal',
+    async () => {
+      const world = await engineWorld({ image: 'surefoot-test/nowhere:1' });
+      await expect(world.create()).rejects.toThrow('image_unavailable');
+    },
+    LONG,
+  );
+});
+
+describe('a daemon that is not there', () => {
+  test('is waited for, and then nothing was done', async () => {
+    const world = await engineWorld();
+    const { engineId } = world.place;
+    const nowhere = { dockerHost: 'unix:///nowhere/docker.sock', deadlineMs: 600 };
+    expect(await world.perform('volume', { engineId }, nowhere)).toMatchObject({
+      outcome: 'refused',
+      reason: { code: 'daemon_unreachable' },
+    });
+    expect(await world.perform('remove-network', { engineId, networkId: 'x' }, nowhere)).toMatchObject({
+      outcome: 'refused',
+      reason: { code: 'daemon_unreachable' },
+    });
+  });
+});
+
+describe('a plain user of the docker group', () => {
+  test(
+    'makes an engine whose server reads what is the user’s, and whose socket the user reaches',
+    async () => {
+      const world = await engineWorld();
+      await runAs(world, { uid: 12_345, gid: 12_345 }, () => world.create());
+      const folder = statSync(world.place.confFolder);
+      expect({ uid: folder.uid, gid: folder.gid, mode: folder.mode & 0o777 }).toEqual({
+        uid: 12_345,
+        gid: 12_345,
+        mode: 0o750,
+      });
+      expect(statSync(join(world.place.confFolder, 'pg_hba.conf')).mode & 0o777).toBe(0o640);
+      expect(statSync(world.place.adminPasswordFile).mode & 0o777).toBe(0o600);
+      expect((await runInside(world, 'id -u; id -g')).trim()).toBe('999\n12345');
+    },
+    LONG,
+  );
+});
+
+function fingerprints(world: EngineWorld): readonly string[] {
+  return readdirSync(world.place.confFolder).map((name) => {
+    const { ino, mtimeMs } = statSync(join(world.place.confFolder, name));
+    return `${name} ${ino} ${mtimeMs}`;
+  });
+}
+
+async function runInside(world: EngineWorld, script: string): Promise<string> {
+  return execFileSync('docker', ['exec', world.identities.containerId!, 'bash', '-c', script], {
+    env: { ...process.env, DOCKER_HOST: world.dockerHost },
+    encoding: 'utf8',
+  });
+}
+
+async function ask(
+  world: EngineWorld,
+  statement: string,
+  before: readonly string[] = [],
+): Promise<readonly Record<string, unknown>[]> {
+  const client: Client = await connectAdmin(world.place, 'surefoot_control', { statementTimeoutMs: 5_000 });
+  try {
+    for (const preparation of before) await client.query(preparation);
+    return (await client.query<Record<string, unknown>>(statement)).rows;
+  } finally {
+    abandon(client);
+  }
+}
