@@ -107,10 +107,10 @@ test('B014: a role of that name that is not ours fails the create, is left alone
   await removed(await installation.ready(name));
 }, 60_000);
 
-/** Holds new claims back by keeping the host's row locked, as any other transaction on it would. */
+/** Holds new claims back by keeping the host's row locked, as another claim would. */
 async function pausedWorker(): Promise<{ resume: () => void }> {
   const catalog = await installation.catalog();
   await catalog.query('begin');
-  await catalog.query('select 1 from hosts for update');
+  await catalog.query('select 1 from hosts for no key update');
   return { resume: () => void catalog.query('rollback').then(() => catalog.end()) };
 }

@@ -44,11 +44,11 @@ async function main(): Promise<number> {
   if (lock === undefined) return 3;
   const catalog = Catalog.open({ url: settings.catalogUrl, applicationName: 'surefoot worker', maxConnections: 4 });
   const pair = new Pair(lock.descriptor, log);
+  const places = new Places(catalog, settings, log);
   const stop = stopOnSignal(pair);
   try {
     await persistently(log, stopping.signal, () => assertCatalogVersion(catalog));
     const records = new RecordFolders(settings.paths);
-    const places = new Places(catalog, settings, log);
     const recovery = await startUp({ catalog, settings, records, places, log, stopping: stopping.signal });
     const jobs = new Jobs({
       settings,
@@ -76,6 +76,7 @@ async function main(): Promise<number> {
     stop.abort();
     rmSync(readyFile, { force: true });
     await pair.stop();
+    places.close();
     await catalog.close();
   }
 }

@@ -106,6 +106,10 @@ export class Places {
     }
   }
 
+  close(): void {
+    for (const connection of this.#connections.values()) connection.close();
+  }
+
   /** Engines as of the last look. */
   get known(): readonly ReturnType<typeof enginePlace>[] {
     return this.#known;

@@ -48,7 +48,11 @@ const ACTS: { readonly [K in EffectKind]: Act<K> } = {
 };
 
 /** Does one effect. Only the runner calls this. */
-export function performEffect<K extends EffectKind>(context: ActContext, kind: K, spec: EffectSpecs[K]): Promise<ActResult> {
+export function performEffect<K extends EffectKind>(
+  context: ActContext,
+  kind: K,
+  spec: EffectSpecs[K],
+): Promise<ActResult> {
   return ACTS[kind](context, spec);
 }
 

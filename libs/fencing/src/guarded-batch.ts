@@ -92,18 +92,23 @@ export function guardedStatement(
 /**
  * One transaction inside another database of the engine. Its own token row is the lock there: a tenant could take an
  * advisory lock of ours, but cannot see our schema. The control database's lock is held all the while.
- * @param database name at present; the caller has read it for an OID
+ * @param databaseOid the target is an OID: its name is read under the lock, and the OID compared after connecting
  */
-export function guardedBatchIn(guard: Guard, database: string, kind: string, change: Change): Promise<GuardedResult> {
+export function guardedBatchIn(
+  guard: Guard,
+  databaseOid: number,
+  kind: string,
+  change: Change,
+): Promise<GuardedResult> {
   return attempts(guard, async () => {
     const control = await connect(guard, CONTROL_DATABASE);
     try {
       await lockAndRegister(control, guard);
       await beforeChange(() => checkActive(control, guard));
       await beforeChange(() => control.query('commit'));
-      const target = await connect(guard, database);
+      const target = await connect(guard, await beforeChange(() => nameOf(control, databaseOid)));
       try {
-        await beforeChange(() => registerIn(target, guard));
+        await beforeChange(() => registerIn(target, guard, databaseOid));
         const result = await transaction(target, guard, kind, change);
         // Once the socket has closed, the backend no longer counts as a session, which a rename right after would wait for.
         await target.end().catch(() => undefined);
@@ -115,6 +120,16 @@ export function guardedBatchIn(guard: Guard, database: string, kind: string, cha
       abandon(control);
     }
   });
+}
+
+async function nameOf(control: Client, databaseOid: number): Promise<string> {
+  const { rows } = await control.query<{ name: string }>('select datname as name from pg_database where oid = $1', [
+    databaseOid,
+  ]);
+  const [row] = rows;
+  if (row === undefined)
+    throw new Refusal('database_gone', `the database with OID ${databaseOid} does not exist any more`);
+  return row.name;
 }
 
 /** Again after a certain "nothing done", under the same token, until the deadline leaves no time for another try. */
@@ -130,7 +145,7 @@ async function attempts(guard: Guard, attempt: () => Promise<GuardedResult>): Pr
           reason: { code: error.code, message: error.message },
           ...(error.facts === undefined ? {} : { facts: error.facts }),
         };
-      if (error instanceof NothingDone || errorCode(error) === OBJECT_IN_USE) {
+      if (error instanceof NothingDone || TRY_AGAIN.has(errorCode(error) ?? '')) {
         if (Date.now() < giveUpAt) {
           await setTimeout(RETRY_PAUSE_MS);
           continue;
@@ -140,7 +155,7 @@ async function attempts(guard: Guard, attempt: () => Promise<GuardedResult>): Pr
           reason:
             error instanceof NothingDone
               ? { code: 'engine_unreachable', message: error.message }
-              : { code: 'database_in_use', message: errorSentence(error) },
+              : { code: 'engine_busy', message: errorSentence(error) },
         };
       }
       return classifyEngineError(error) === 'answered'
@@ -150,8 +165,8 @@ async function attempts(guard: Guard, attempt: () => Promise<GuardedResult>): Pr
   }
 }
 
-/** A session is on the database: known, and worth another try. */
-const OBJECT_IN_USE = '55006';
+/** Known refusals that are worth another try: a session is on the database; no connection is free; a lost deadlock. */
+const TRY_AGAIN = new Set(['55006', '53300', '40P01']);
 
 /** Stable codes for refusals that a plan or a person goes by; everything else is told by its SQLSTATE in the message. */
 const REFUSAL_CODES: Readonly<Record<string, string>> = {
@@ -239,7 +254,12 @@ const REGISTER_IN_TARGET = /* sql */ `
   on conflict (token) do update set backend_pid = excluded.backend_pid, backend_start = excluded.backend_start
    where tokens.state = 'active'`;
 
-async function registerIn(client: Client, guard: Guard): Promise<void> {
+async function registerIn(client: Client, guard: Guard, databaseOid: number): Promise<void> {
+  const { rows } = await client.query<{ oid: number }>(
+    'select oid from pg_database where datname = current_database()',
+  );
+  if (Number(rows[0]?.oid) !== databaseOid)
+    throw new Refusal('database_gone', `the database with OID ${databaseOid} was replaced by another one of its name`);
   await client.query(REGISTER_IN_TARGET, [
     guard.token,
     guard.effectId,

@@ -72,28 +72,27 @@ export class FreshConnections {
 
   /** Opens a connection now for the next `take` of the same database. Failing is fine: `take` tries again. */
   prepare(place: AdminPlace, database: string): void {
-    const key = `${place.socketFolder} ${database}`;
+    const key = keyOf(place, database);
     if (this.#ahead.has(key)) return;
-    const opening = connectAdmin(place, database, this.options).then(
-      (client) => {
-        // One that breaks while it waits is not handed out.
-        client.once('end', () => this.#ahead.delete(key));
-        return client;
-      },
-      () => {
-        this.#ahead.delete(key);
-        return undefined;
-      },
-    );
+    const opening = connectAdmin(place, database, this.options).catch(() => undefined);
     this.#ahead.set(key, opening);
+    // One that breaks while it waits is not handed out; one that was handed out is no longer ours to forget.
+    const forget = (): void => {
+      if (this.#ahead.get(key) === opening) this.#ahead.delete(key);
+    };
+    void opening.then((client) => (client === undefined ? forget() : client.once('end', forget)));
   }
 
   async take(place: AdminPlace, database: string): Promise<pg.Client> {
-    const key = `${place.socketFolder} ${database}`;
+    const key = keyOf(place, database);
     const ahead = this.#ahead.get(key);
     this.#ahead.delete(key);
     return (await ahead) ?? connectAdmin(place, database, this.options);
   }
+}
+
+function keyOf(place: AdminPlace, database: string): string {
+  return `${place.socketFolder} ${database}`;
 }
 
 /** Ends a connection without waiting for it: what it was for is settled, or the connection is broken. */

@@ -5,20 +5,13 @@
 import { quoteIdentifier } from '#kernel';
 import { guardedBatchIn } from '#fencing';
 import type { Act } from '../contract.ts';
-import { refused } from '../contract.ts';
 import { guardOf } from '../guard.ts';
-import { readDatabaseName } from '../database/read-name.ts';
 
-export const act: Act<'interior'> = async (context, spec) => {
-  const guard = guardOf(context, spec.environmentId);
-  const name = await readDatabaseName(context, spec.databaseOid);
-  if (name === undefined)
-    return refused('database_gone', `the database with OID ${spec.databaseOid} does not exist any more`);
-  return guardedBatchIn(guard, name, 'interior', async (client) => {
+export const act: Act<'interior'> = (context, spec) =>
+  guardedBatchIn(guardOf(context, spec.environmentId), spec.databaseOid, 'interior', async (client) => {
     await client.query(statements(spec));
     return {};
   });
-};
 
 function statements({ names, extensions }: Parameters<typeof act>[1]): string {
   const owner = quoteIdentifier(names.owner);
