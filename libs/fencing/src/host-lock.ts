@@ -71,7 +71,7 @@ export async function takeHostLock(
       `another worker acts on this host: ${lock.path} is held by ${describe(lockHolders(lock.path))}`,
     );
   // A file that was replaced between open and lock would be another lock than the one a later worker opens.
-  if (fstatSync(lock.descriptor).ino !== statSync(lock.path).ino)
+  if (fstatSync(lock.descriptor).ino !== statSync(lock.path, { throwIfNoEntry: false })?.ino)
     throw new HostLockRefused(
       'lock_folder',
       `${lock.path} was replaced while it was being locked; lock files are never removed`,

@@ -25,14 +25,13 @@ export interface NodeChild {
 /**
  * @param source an ES module in plain JavaScript
  * @param options `under`: a program and its arguments that start it, such as a shell with a limit; `preload`: a module that
- *   runs before it; `descriptors`: file descriptors that it inherits from 3 on
+ *   runs before it
  */
 export function nodeChild(
   source: string,
   options: {
     readonly under?: readonly [string, ...string[]];
     readonly preload?: string;
-    readonly descriptors?: readonly number[];
   } = {},
 ): NodeChild {
   const preload = options.preload === undefined ? [] : ['--import', dataUrl(options.preload)];
@@ -46,17 +45,17 @@ export function nodeChild(
   ];
   const child = spawn(program, args, {
     cwd: ROOT,
-    stdio: ['ignore', 'pipe', 'pipe', ...(options.descriptors ?? [])],
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   const lines: string[] = [];
   let open = '';
   let errors = '';
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
     const [last = '', ...whole] = (open + text).split('\n').reverse();
     open = last;
     lines.push(...whole.reverse());
   });
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => (errors += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
   const ended = once(child, 'close').then(([code, signal]) => ({
     code: code as number | null,
     signal: signal as NodeJS.Signals | null,
