@@ -143,8 +143,13 @@ export class InstallationUnderTest {
   /** Connects as a login does, optionally to another database than its own. */
   async connect(login: LoginView, database?: string): Promise<pg.Client> {
     const url = new URL(login.uri);
-    if (database !== undefined) url.pathname = `/${encodeURIComponent(database)}`;
-    const client = new pg.Client({ connectionString: url.href, connectionTimeoutMillis: 10_000 });
+    // node-postgres does not decode `?` and `#` in a uri's path; libpq does.
+    const undecoded = /%(?:3F|23)/.test(url.pathname) ? decodeURIComponent(url.pathname.slice(1)) : undefined;
+    const other = database ?? undecoded;
+    const client = new pg.Client({
+      connectionTimeoutMillis: 10_000,
+      ...(other === undefined ? { connectionString: login.uri } : { ...fieldsOf(url), database: other }),
+    });
     client.on('error', () => undefined);
     await client.connect();
     return client;
@@ -177,6 +182,17 @@ export class InstallationUnderTest {
       await catalog.end();
     }
   }
+}
+
+/** A uri's parts one by one: what is given beside a connection string does not count. */
+function fieldsOf(url: URL): pg.ClientConfig {
+  return {
+    host: url.hostname,
+    port: Number(url.port),
+    user: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+    ssl: { ca: readFileSync(url.searchParams.get('sslrootcert') ?? '', 'utf8'), servername: url.hostname },
+  };
 }
 
 function accepted(answer: Answer<OperationView>): OperationView {

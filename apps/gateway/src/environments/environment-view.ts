@@ -40,7 +40,7 @@ export function connectionUri(
   const root = caFile.split('/').map(percentEncoded).join('/');
   return (
     `postgresql://${percentEncoded(login.user)}:${percentEncoded(login.password)}@${CONNECTION_HOST}:${port}` +
-    `/${percentEncoded(database)}?sslmode=verify-full&sslrootcert=${root}`
+    `/${pathEncoded(database)}?sslmode=verify-full&sslrootcert=${root}`
   );
 }
 
@@ -50,6 +50,15 @@ function percentEncoded(text: string): string {
     /[!'()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
+}
+
+/**
+ * In the path node-postgres decodes with `decodeURI`, which leaves reserved characters as they are, and libpq decodes
+ * everything. Reserved characters that a path may hold (RFC 3986, `pchar`) stay bare, so both read the same; `?` and `#`
+ * cannot, and only libpq reads those.
+ */
+function pathEncoded(text: string): string {
+  return percentEncoded(text).replace(/%(?:24|26|2B|2C|3A|3B|3D|40)/g, decodeURIComponent);
 }
 
 export function loginAad(environmentId: string, tier: Tier, what: 'password' | 'verifier'): string {
