@@ -59,7 +59,7 @@ export function placeConfFile(path: string, content: string): boolean {
 }
 
 /** A durable temporary file in the same folder, with the owner and mode of what it will replace; read back and compared. */
-export function writeBeside(path: string, content: string): string {
+function writeBeside(path: string, content: string): string {
   const folder = dirname(path);
   const temporary = join(folder, `.writing-${randomUUID()}`);
   const file = openSync(temporary, 'wx', CONF_FILE_MODE);
@@ -108,7 +108,7 @@ export function replaceConfFile(path: string, before: string, after: string): Re
   return { did: 'put back', found };
 }
 
-export function syncFolder(folder: string): void {
+function syncFolder(folder: string): void {
   const directory = openSync(folder, 'r');
   try {
     fsyncSync(directory);

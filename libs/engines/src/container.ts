@@ -54,7 +54,7 @@ export function engineContainerRequest(engine: EngineContainer): ContainerReques
 }
 
 /** The line that the entrypoint writes into a new volume, and that it must find in an old one. */
-export function volumeMark(installation: string, engineId: string, volumeName: string): Mark {
+function volumeMark(installation: string, engineId: string, volumeName: string): Mark {
   return { installation, kind: 'volume', id: engineId, token: volumeName.slice(attemptName('').length) };
 }
 
@@ -62,10 +62,12 @@ export function volumeMark(installation: string, engineId: string, volumeName: s
  * Where the volume goes: where the image declares its own, since that folder has the owner the server needs, and since any
  * other place would leave the declared one to an anonymous volume that dies with the container (FIELD-CASES B062: the
  * official image moved it with version 18).
- * @throws TypeError for an image that declares several
  */
 function volumeTarget(image: ImageInfo): string {
-  const [target = '/var/lib/postgresql/data', ...more] = image.volumes;
-  if (more.length > 0) throw new TypeError(`the image declares several volumes: ${image.volumes.join(', ')}`);
-  return target;
+  return image.volumes[0] ?? '/var/lib/postgresql/data';
+}
+
+/** Why an image cannot be an engine's; undefined when it can. */
+export function imageFault({ volumes }: ImageInfo): string | undefined {
+  return volumes.length <= 1 ? undefined : `it declares several volumes, and we would have one: ${volumes.join(', ')}`;
 }

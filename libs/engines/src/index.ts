@@ -1,8 +1,8 @@
 export { engineAsset } from './assets.ts';
 export { ensureFolder, placeConfFile, readIfThere, replaceConfFile } from './conf-files.ts';
-export { engineContainerRequest, STOP_TIMEOUT_SECONDS } from './container.ts';
+export { engineContainerRequest, imageFault, STOP_TIMEOUT_SECONDS } from './container.ts';
 export { sha256 } from './digest.ts';
 export { FileLockBusy, withFileLock } from './file-lock.ts';
-export { attemptName, CERTIFICATE_FILE, engineContainerName, RULE_FILE } from './layout.ts';
+export { attemptName, CERTIFICATE_FILE, RULE_FILE } from './layout.ts';
 export { EngineAway, findTokens, isStopped, observePin, pinOf, readServer } from './observe.ts';
 export { askForGeneration } from './rules-in-force.ts';

@@ -5,7 +5,7 @@
 import { statSync } from 'node:fs';
 import type { ContainerInfo, ContainerRequest, Daemon } from '#docker';
 import { containerDifferences, isDaemonError } from '#docker';
-import { engineContainerRequest } from '#engines';
+import { engineContainerRequest, imageFault } from '#engines';
 import type { Mark } from '#kernel';
 import type { Act, ActResult } from '../contract.ts';
 import { applied, refused, unknown } from '../contract.ts';
@@ -18,6 +18,8 @@ export const act: Act<'engine-container'> = (context, spec) =>
     const mark: Mark = { installation, kind: 'engine', id: spec.engineId, token: inHand.token };
     const image = await daemon.image(spec.imageId);
     if (image === undefined) return refused('image_unavailable', `image ${spec.imageId} is no longer on the host`);
+    const fault = imageFault(image);
+    if (fault !== undefined) return refused('image_unusable', `image ${spec.imageId} cannot be an engine's: ${fault}`);
     // A mount makes a volume that is missing, without labels: then it would be nobody's.
     const volume = await daemon.volume(spec.volumeName);
     if (volume === undefined || !isOurs(volume.labels, { ...mark, kind: 'volume' }))
