@@ -9,7 +9,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Client } from '#postgres';
 import { connectAdmin, connectLogin } from '#postgres';
-import type { Installation } from './installation.ts';
+import type { EngineInUse } from './installation.ts';
 import type { Measure } from './report.ts';
 import { beside } from './report.ts';
 
@@ -25,8 +25,7 @@ interface Login {
   readonly database: string;
 }
 
-export async function measureConnectionTime(installation: Installation, login: Login): Promise<Measure> {
-  const { engine } = installation;
+export async function measureConnectionTime(engine: EngineInUse, login: Login): Promise<Measure> {
   const ca = await readFile(engine.caFile, 'utf8');
   const admin = await connectAdmin(engine, 'surefoot_control', { statementTimeoutMs: 120_000 });
   const connections = async (): Promise<readonly number[]> => {

@@ -1,6 +1,7 @@
 // `npm run bench [-- --json FILE] [--n 30] [--home DIR] [--large]`: DESIGN §13, measured. See docs/BENCH.md.
 import { writeFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
+import type { Settings } from '#settings';
 import { measureConnectionTime } from './connection-time.ts';
 import type { CreatesAndDeletes } from './create-and-delete.ts';
 import { measureCreatesAndDeletes } from './create-and-delete.ts';
@@ -13,7 +14,7 @@ import { parseOptions } from './options.ts';
 import { memoryMb, restartWorker } from './processes.ts';
 import { Product } from './product.ts';
 import { RecordTimes } from './record-times.ts';
-import type { Goal, Measure, Report, Unmeasured } from './report.ts';
+import type { Goal, Measure, Phase, Report, Unmeasured } from './report.ts';
 import { alone, beside, machine, renderMeasures, renderPhases } from './report.ts';
 import { phasesOf } from './where-time-goes.ts';
 
@@ -30,59 +31,98 @@ const NOT_BUILT: readonly Unmeasured[] = [
 ];
 
 try {
-  await run(parseOptions(process.argv.slice(2)));
+  await bench(parseOptions(process.argv.slice(2)));
 } catch (error) {
   console.error(error instanceof Error ? (error.stack ?? error.message) : error);
   process.exitCode = 1;
 }
 
-async function run(options: Options): Promise<void> {
+async function bench(options: Options): Promise<void> {
   const before = machine();
   const installation = await openInstallation(options.home);
   try {
-    const measured = await measureAll(installation, options);
+    const { measures, phases, failures } = await measureAll(installation, options);
     const report: Report = {
       machine: before,
       command: options.command,
       date: new Date().toISOString(),
-      ...measured,
+      measures,
+      phases,
+      failures,
     };
     print(report);
     if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`);
+    if (failures.length > 0) process.exitCode = 1;
   } finally {
     await installation.close();
   }
 }
 
-async function measureAll(installation: Installation, options: Options): Promise<Pick<Report, 'measures' | 'phases'>> {
-  const { n, large } = options;
-  const measures: (Measure | Unmeasured)[] = [await measureMemory(installation, 'after start')];
-  const records = new RecordTimes(installation.settings.paths);
+class Run {
+  readonly measures: (Measure | Unmeasured)[] = [];
+  readonly phases: Record<string, readonly Phase[]> = {};
+  readonly failures: string[] = [];
+
+  /** One part of the bench: when it fails, what the others have found is still told. */
+  async part<T>(name: string, work: () => Promise<T>): Promise<T | undefined> {
+    console.log(`  ${name}`);
+    try {
+      return await work();
+    } catch (error) {
+      this.failures.push(`${name}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+      return undefined;
+    }
+  }
+}
+
+async function measureAll(installation: Installation, { n, large }: Options): Promise<Run> {
+  const run = new Run();
+  const { measures, phases } = run;
+  const { settings, catalog, engine, isPrivate } = installation;
+  const records = new RecordTimes(settings.paths);
   const product = await Product.open(installation, records);
   try {
-    say(`create and delete, ${n} rounds`);
-    const { creates, deletes } = await measureCreatesAndDeletes(installation, product, n);
-    measures.push(...compared('create environment', creates), ...compared('delete environment', deletes), ...NOT_BUILT);
+    await run.part('memory after start', async () => measures.push(await measureMemory(settings, 'after start')));
 
-    const kept = await product.create(`bench-kept-${Date.now()}`);
-    say('gateway reads');
-    measures.push(await measureGatewayReads(installation, kept.environmentId, n));
-    if (large) {
-      say('connections, with the roles of ten thousand environments and without');
-      measures.push(await measureConnectionTime(installation, await product.appLogin(kept.environmentId)));
-    }
-    await product.delete(kept.environmentId);
+    const samples = await run.part(`create and delete, ${n} rounds`, async () => {
+      const { creates, deletes } = await measureCreatesAndDeletes(installation, product, n);
+      measures.push(...compared('create environment', creates), ...compared('delete environment', deletes));
+      phases['create'] = phasesOf(creates);
+      phases['delete'] = phasesOf(deletes);
+      return creates;
+    });
+    measures.push(...NOT_BUILT);
 
-    if (installation.isPrivate) {
-      say('ten thousand environments in the catalog');
-      await fillCatalog(installation.catalog, installation.engine, MANY);
-      measures.push(await measureAgainstMany(product, n, creates));
-    }
-    measures.push(await measureMemory(installation, 'after the run'), await measureRestart(installation));
-    return { measures, phases: { create: phasesOf(creates), delete: phasesOf(deletes) } };
+    await withEnvironment(product, async (environmentId) => {
+      await run.part('gateway reads', async () =>
+        measures.push(await measureGatewayReads(installation, environmentId, n)),
+      );
+      if (!large) return;
+      await run.part('connections, with the roles of ten thousand environments and without', async () =>
+        measures.push(await measureConnectionTime(engine, await product.appLogin(environmentId))),
+      );
+    });
+
+    if (isPrivate)
+      await run.part('ten thousand environments in the catalog', async () => {
+        await fillCatalog(catalog, engine, MANY);
+        if (samples !== undefined) measures.push(await measureAgainstMany(product, n, samples));
+      });
+    await run.part('memory after the run', async () => measures.push(await measureMemory(settings, 'after the run')));
+    await run.part('worker restarts', async () => measures.push(await measureRestart(installation)));
+    return run;
   } finally {
     await product.close();
     records.close();
+  }
+}
+
+async function withEnvironment(product: Product, work: (environmentId: string) => Promise<void>): Promise<void> {
+  const { environmentId } = await product.create(`bench-kept-${Date.now()}`);
+  try {
+    await work(environmentId);
+  } finally {
+    await product.delete(environmentId);
   }
 }
 
@@ -128,8 +168,7 @@ async function measureAgainstMany(product: Product, n: number, few: CreatesAndDe
   );
 }
 
-async function measureMemory({ settings }: Installation, when: string): Promise<Measure> {
-  say(`memory ${when}`);
+async function measureMemory(settings: Settings, when: string): Promise<Measure> {
   await setTimeout(IDLE_MS);
   const samples: number[] = [];
   let parts = '';
@@ -146,7 +185,6 @@ async function measureMemory({ settings }: Installation, when: string): Promise<
 }
 
 async function measureRestart(installation: Installation): Promise<Measure> {
-  say('worker restarts');
   const environments = await countEnvironments(installation.catalog);
   try {
     return alone(
@@ -164,14 +202,12 @@ async function measureRestart(installation: Installation): Promise<Measure> {
   }
 }
 
-function say(what: string): void {
-  console.log(`  ${what}`);
-}
-
-function print({ machine: { cpu, cores, memoryMb: memory, node, kernel, load }, measures, phases }: Report): void {
+function print({ machine: on, measures, phases, failures }: Report): void {
+  const { cpu, cores, memoryMb: memory, node, kernel, load } = on;
   console.log(
     `\n${cpu}, ${cores} cores, ${memory} MB, Node ${node}, Linux ${kernel}, load ${load.toFixed(1)} before\n`,
   );
   console.log(renderMeasures(measures));
   for (const [title, found] of Object.entries(phases)) console.log(`\n${renderPhases(title, found)}`);
+  for (const failure of failures) console.log(`\nFAILED  ${failure}`);
 }

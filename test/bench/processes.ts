@@ -1,4 +1,5 @@
 /** Our processes on this machine: who they are, what memory they take, and a worker that is stopped and started again. */
+import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { existsSync, openSync, closeSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,7 +37,9 @@ function childrenOf(parent: number): readonly number[] {
   );
 }
 
-const DEADLINE_MS = 60_000;
+const READY_DEADLINE_MS = 60_000;
+/** As long as the set-up waits. */
+const STOP_DEADLINE_MS = 30_000;
 
 /**
  * Stops the worker and starts it again, over and over.
@@ -49,17 +52,23 @@ export async function restartWorker(settings: Settings, times: number): Promise<
   for (let time = 0; time < times; time += 1) {
     await stop(pid);
     const startedAt = performance.now();
-    pid = start(settings);
-    await until(() => isReady(ready, pid), 'the worker is not ready');
-    samples.push(performance.now() - startedAt);
+    const worker = start(settings);
+    pid = worker.pid;
+    try {
+      await until(() => isReady(ready, pid), 'the worker is not ready', READY_DEADLINE_MS);
+      samples.push(performance.now() - startedAt);
+      // The set-up knows nothing of this one, and starts its own.
+      if (time === times - 1) await stop(pid);
+    } catch (error) {
+      worker.kill('SIGKILL');
+      throw error;
+    }
   }
-  // The set-up knows nothing of this one, and starts its own.
-  await stop(pid);
   return samples;
 }
 
 /** Like the set-up does it. */
-function start({ home, paths }: Settings): number {
+function start({ home, paths }: Settings): ChildProcess & { readonly pid: number } {
   const { PATH, HOME, TZ, LANG, XDG_RUNTIME_DIR } = process.env;
   const log = openSync(join(paths.log, 'worker.log'), 'a', 0o600);
   const child = spawn(process.execPath, [WORKER], {
@@ -70,19 +79,23 @@ function start({ home, paths }: Settings): number {
   });
   closeSync(log);
   child.unref();
-  if (child.pid === undefined) throw new Error('the worker could not be started');
-  return child.pid;
+  const { pid } = child;
+  if (pid === undefined) throw new Error('the worker could not be started');
+  return Object.assign(child, { pid });
 }
 
 async function stop(pid: number): Promise<void> {
   process.kill(pid, 'SIGTERM');
-  await until(() => hasEnded(pid), 'the worker does not stop');
+  await until(() => hasEnded(pid), 'the worker does not stop', STOP_DEADLINE_MS);
 }
 
-/** A child that has ended stays a zombie until this process has noticed. */
+/** A process that has ended stays a zombie until its parent has noticed. */
 function hasEnded(pid: number): boolean {
-  if (!existsSync(`/proc/${pid}`)) return true;
-  return / Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\)/, ''));
+  try {
+    return /^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return true;
+  }
 }
 
 function isReady(file: string, pid: number): boolean {
@@ -90,10 +103,10 @@ function isReady(file: string, pid: number): boolean {
   return (JSON.parse(readFileSync(file, 'utf8')) as { pid: number }).pid === pid;
 }
 
-async function until(condition: () => boolean, otherwise: string): Promise<void> {
-  const giveUpAt = performance.now() + DEADLINE_MS;
+async function until(condition: () => boolean, otherwise: string, deadlineMs: number): Promise<void> {
+  const giveUpAt = performance.now() + deadlineMs;
   while (!condition()) {
-    if (performance.now() > giveUpAt) throw new Error(`${otherwise} after ${DEADLINE_MS / 1000} s`);
+    if (performance.now() > giveUpAt) throw new Error(`${otherwise} after ${deadlineMs / 1000} s`);
     await setTimeout(2);
   }
 }

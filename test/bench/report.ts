@@ -42,6 +42,8 @@ export interface Report {
   readonly date: string;
   readonly measures: readonly (Measure | Unmeasured)[];
   readonly phases: Readonly<Record<string, readonly Phase[]>>;
+  /** What could not be measured, and why. */
+  readonly failures: readonly string[];
 }
 
 export function machine(): {
