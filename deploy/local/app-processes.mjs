@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { constants } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
 import { open, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { lastWords, tryCommand } from './command.mjs';
@@ -131,9 +131,18 @@ async function startProcess(node, home, name, build) {
 
 /** @param {string} home @returns {NodeJS.ProcessEnv} */
 function environment(home) {
-  const { PATH, HOME, TZ, LANG, XDG_RUNTIME_DIR } = process.env;
-  const inherited = Object.entries({ PATH, HOME, TZ, LANG, XDG_RUNTIME_DIR });
+  const { PATH, HOME, TZ, LANG } = process.env;
+  const inherited = Object.entries({ PATH, HOME, TZ, LANG, XDG_RUNTIME_DIR: runtimeFolder() });
   return { ...Object.fromEntries(inherited.filter(([, value]) => value !== undefined)), SUREFOOT_HOME: home };
+}
+
+/**
+ * Where a login session finds it, also when started without one (su, cron): the host's lock may lie there, and must be
+ * found in the same place from everywhere.
+ */
+function runtimeFolder() {
+  const usual = `/run/user/${process.getuid?.()}`;
+  return process.env.XDG_RUNTIME_DIR ?? (existsSync(usual) ? usual : undefined);
 }
 
 /** @param {string} name */
