@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { endProcess, identify, isAlive } from './running-process.mjs';
+import { endProcess, identify, isAlive, waitUntil } from './running-process.mjs';
 
 /** @param {string} script */
 async function startShell(script) {
@@ -31,10 +32,17 @@ test('a process that does not listen is killed after the time it is given', asyn
 });
 
 test('a zombie counts as dead', async () => {
-  // A shell that never waits for its child, which has ended at once.
-  const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 20'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  // A program that never waits for the child that a shell left it; the child ends only once the shell is no more, which
+  // might have waited for it.
+  const parent = spawn('sh', ['-c', 'cat <&3 >/dev/null & echo $!; exec sleep 20'], {
+    stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
+  });
   const pid = Number(await new Promise((resolve) => parent.stdout.once('data', (data) => resolve(String(data)))));
-  while ((await identify(pid)) !== undefined) await new Promise((resolve) => setTimeout(resolve, 5));
+  const comm = () => readFile(`/proc/${parent.pid}/comm`, 'utf8');
+  assert.ok(await waitUntil(async () => (await comm()) === 'sleep\n', 5_000, 5));
+  assert.ok((await identify(pid)) !== undefined);
+  parent.stdio[3]?.destroy();
+  assert.ok(await waitUntil(async () => (await identify(pid)) === undefined, 5_000, 5));
   process.kill(pid, 0); // it is there nevertheless
   parent.kill('SIGKILL');
 });
