@@ -37,7 +37,7 @@ test('a zombie counts as dead', async () => {
   const parent = spawn('sh', ['-c', 'cat <&3 >/dev/null & echo $!; exec sleep 20'], {
     stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
   });
-  const pid = Number(await new Promise((resolve) => parent.stdout.once('data', (data) => resolve(String(data)))));
+  const pid = Number(await new Promise((resolve) => parent.stdout?.once('data', (data) => resolve(String(data)))));
   const comm = () => readFile(`/proc/${parent.pid}/comm`, 'utf8');
   assert.ok(await waitUntil(async () => (await comm()) === 'sleep\n', 5_000, 5));
   assert.ok((await identify(pid)) !== undefined);
