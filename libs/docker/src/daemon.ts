@@ -6,7 +6,7 @@
  * that is read slowly holds up no other call (FIELD-CASES B061).
  */
 import { Agent } from 'node:http';
-import Dockerode from 'dockerode';
+import type Dockerode from 'dockerode';
 import type { ContainerRequest } from './container-request.ts';
 import { createBody } from './container-request.ts';
 import { classifyDaemonError, DaemonError, isDaemonError } from './errors.ts';
@@ -42,8 +42,9 @@ export interface VolumeInfo {
 const CALL_DEADLINE_MS = 60_000;
 
 export class Daemon {
-  readonly #client: Dockerode;
+  readonly #dockerHost: string;
   readonly #deadlineMs: number;
+  #client: Promise<Dockerode> | undefined;
   #changes = 0;
 
   /**
@@ -51,15 +52,7 @@ export class Daemon {
    * @param deadlineMs for each call that does not say otherwise
    */
   constructor(dockerHost: string, deadlineMs: number = CALL_DEADLINE_MS) {
-    const address = new URL(dockerHost);
-    const agent = new Agent({ keepAlive: false });
-    // The types of dockerode do not know `agent`. The host is emptied because dockerode would else take one from the
-    // environment, and ignore the socket.
-    const target =
-      address.protocol === 'unix:'
-        ? { socketPath: decodeURIComponent(address.pathname), host: '', agent }
-        : { protocol: 'http' as const, host: address.hostname, port: address.port, agent };
-    this.#client = new Dockerode(target);
+    this.#dockerHost = dockerHost;
     this.#deadlineMs = deadlineMs;
   }
 
@@ -70,7 +63,7 @@ export class Daemon {
 
   /** @param reference id, name or digest */
   async image(reference: string): Promise<ImageInfo | undefined> {
-    const image = await this.#find(() => this.#client.getImage(reference).inspect());
+    const image = await this.#find((client) => client.getImage(reference).inspect());
     // The types say it is always there; classic images without one have null.
     const volumes = (image?.Config as { Volumes?: object | null } | undefined)?.Volumes;
     return image === undefined ? undefined : { id: image.Id, volumes: Object.keys(volumes ?? {}) };
@@ -78,13 +71,13 @@ export class Daemon {
 
   /** Returns when the whole image is there. A failure inside the stream is an error here (B059). */
   async pull(reference: string, deadlineMs: number): Promise<void> {
-    await this.#change(async (abortSignal) => {
-      await followPull(await this.#client.pull(reference, { abortSignal }));
+    await this.#change(async (client, abortSignal) => {
+      await followPull(await client.pull(reference, { abortSignal }));
     }, deadlineMs);
   }
 
   async networks(): Promise<readonly NetworkInfo[]> {
-    const networks = await this.#call((abortSignal) => this.#client.listNetworks({ abortSignal }));
+    const networks = await this.#call((client, abortSignal) => client.listNetworks({ abortSignal }));
     return networks.map((network) => {
       const ranges = network.IPAM?.Config ?? [];
       return {
@@ -104,8 +97,8 @@ export class Daemon {
     readonly gateway: string;
     readonly labels: Readonly<Record<string, string>>;
   }): Promise<string> {
-    const network = await this.#change((abortSignal) =>
-      this.#client.createNetwork({
+    const network = await this.#change((client, abortSignal) =>
+      client.createNetwork({
         Name: request.name,
         Driver: 'bridge',
         // Daemons before API 1.44 would make a second network of the same name otherwise.
@@ -119,75 +112,78 @@ export class Daemon {
   }
 
   async removeNetwork(id: string): Promise<void> {
-    await this.#change((abortSignal) => this.#client.getNetwork(id).remove({ abortSignal }));
+    await this.#change((client, abortSignal) => client.getNetwork(id).remove({ abortSignal }));
   }
 
   async volume(name: string): Promise<VolumeInfo | undefined> {
-    const volume = await this.#find((abortSignal) => this.#client.getVolume(name).inspect({ abortSignal }));
+    const volume = await this.#find((client, abortSignal) => client.getVolume(name).inspect({ abortSignal }));
     return volume === undefined ? undefined : { name: volume.Name, labels: labelsOf(volume.Labels) };
   }
 
   async volumes(): Promise<readonly VolumeInfo[]> {
-    const { Volumes } = await this.#call((abortSignal) => this.#client.listVolumes({ abortSignal }));
+    const { Volumes } = await this.#call((client, abortSignal) => client.listVolumes({ abortSignal }));
     return Volumes.map(({ Name, Labels }) => ({ name: Name, labels: labelsOf(Labels) }));
   }
 
   /** Where the name is taken, the daemon answers as if it had made it: the labels tell whose it is. */
   async createVolume(name: string, labels: Readonly<Record<string, string>>): Promise<void> {
-    await this.#change((abortSignal) =>
-      this.#client.createVolume({ Name: name, Driver: 'local', Labels: { ...labels }, abortSignal }),
+    await this.#change((client, abortSignal) =>
+      client.createVolume({ Name: name, Driver: 'local', Labels: { ...labels }, abortSignal }),
     );
   }
 
   async removeVolume(name: string): Promise<void> {
-    await this.#change((abortSignal) => this.#client.getVolume(name).remove({ abortSignal }));
+    await this.#change((client, abortSignal) => client.getVolume(name).remove({ abortSignal }));
   }
 
   /** @param reference id or name; the answer's `Id` says which one it is */
   async container(reference: string): Promise<ContainerInfo | undefined> {
-    return this.#find((abortSignal) => this.#client.getContainer(reference).inspect({ abortSignal }));
+    return this.#find((client, abortSignal) => client.getContainer(reference).inspect({ abortSignal }));
   }
 
   /** All containers, running or not. */
   async containers(): Promise<readonly ContainerListed[]> {
-    const containers = await this.#call((abortSignal) => this.#client.listContainers({ all: true, abortSignal }));
+    const containers = await this.#call((client, abortSignal) => client.listContainers({ all: true, abortSignal }));
     return containers.map(({ Id, Labels }) => ({ id: Id, labels: labelsOf(Labels) }));
   }
 
   /** @returns the id */
   async createContainer(request: ContainerRequest): Promise<string> {
-    const container = await this.#change((abortSignal) =>
-      this.#client.createContainer({ ...createBody(request), abortSignal }),
+    const container = await this.#change((client, abortSignal) =>
+      client.createContainer({ ...createBody(request), abortSignal }),
     );
     return container.id;
   }
 
   /** Also succeeds when it runs already. */
   async startContainer(id: string): Promise<void> {
-    await this.#settled(this.#change((abortSignal) => this.#client.getContainer(id).start({ abortSignal })));
+    await this.#settled(this.#change((client, abortSignal) => client.getContainer(id).start({ abortSignal })));
   }
 
   /** Waits until it has stopped; also succeeds when it does not run. The restart policy lets it rest. */
   async stopContainer(id: string, timeoutSeconds: number): Promise<void> {
     await this.#settled(
-      this.#change((abortSignal) => this.#client.getContainer(id).stop({ t: timeoutSeconds, abortSignal })),
+      this.#change(
+        (client, abortSignal) => client.getContainer(id).stop({ t: timeoutSeconds, abortSignal }),
+        timeoutSeconds * 1_000 + this.#deadlineMs,
+      ),
     );
   }
 
   /** Whatever state it is in, with its anonymous volumes; a named one stays. */
   async removeContainer(id: string): Promise<void> {
-    await this.#change((abortSignal) => this.#client.getContainer(id).remove({ force: true, v: true, abortSignal }));
+    await this.#change((client, abortSignal) => client.getContainer(id).remove({ force: true, v: true, abortSignal }));
   }
 
   /** The last lines of both streams, in order. */
   async logTail(id: string, lines: number): Promise<readonly string[]> {
-    const frames = await this.#call((abortSignal) =>
-      this.#client.getContainer(id).logs({ stdout: true, stderr: true, follow: false, tail: lines, abortSignal }),
+    const frames = await this.#call((client, abortSignal) =>
+      client.getContainer(id).logs({ stdout: true, stderr: true, follow: false, tail: lines, abortSignal }),
     );
     return readFrames(frames);
   }
 
-  async #find<T>(send: (abortSignal: AbortSignal) => Promise<T>): Promise<T | undefined> {
+  async #find<T>(send: Send<T>): Promise<T | undefined> {
     try {
       return await this.#call(send);
     } catch (error) {
@@ -204,7 +200,7 @@ export class Daemon {
     }
   }
 
-  async #change<T>(send: (abortSignal: AbortSignal) => Promise<T>, deadlineMs?: number): Promise<T> {
+  async #change<T>(send: Send<T>, deadlineMs?: number): Promise<T> {
     this.#changes += 1;
     try {
       return await this.#call(send, deadlineMs);
@@ -214,7 +210,7 @@ export class Daemon {
     }
   }
 
-  async #call<T>(send: (abortSignal: AbortSignal) => Promise<T>, deadlineMs = this.#deadlineMs): Promise<T> {
+  async #call<T>(send: Send<T>, deadlineMs = this.#deadlineMs): Promise<T> {
     const abort = new AbortController();
     let timer: NodeJS.Timeout | undefined;
     const givingUp = new Promise<never>((_resolve, reject) => {
@@ -223,7 +219,7 @@ export class Daemon {
         abort.abort();
       }, deadlineMs);
     });
-    const sending = send(abort.signal);
+    const sending = (this.#client ??= connect(this.#dockerHost)).then((client) => send(client, abort.signal));
     // Once the deadline has decided, its own failure is nobody's any more.
     sending.catch(() => undefined);
     try {
@@ -234,6 +230,22 @@ export class Daemon {
       clearTimeout(timer);
     }
   }
+}
+
+type Send<T> = (client: Dockerode, abortSignal: AbortSignal) => Promise<T>;
+
+/** The library is loaded with the first call: it takes 100 ms and 13 MB, and an idle runner never needs it. */
+async function connect(dockerHost: string): Promise<Dockerode> {
+  const { default: Client } = await import('dockerode');
+  const address = new URL(dockerHost);
+  const agent = new Agent({ keepAlive: false });
+  // The types of dockerode do not know `agent`. The host is emptied because dockerode would else take one from the
+  // environment, and ignore the socket.
+  const target =
+    address.protocol === 'unix:'
+      ? { socketPath: decodeURIComponent(address.pathname), host: '', agent }
+      : { protocol: 'http' as const, host: address.hostname, port: address.port, agent };
+  return new Client(target);
 }
 
 /** The daemon says `null` for none. */
