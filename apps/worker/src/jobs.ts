@@ -5,8 +5,8 @@ import { randomUUID } from 'node:crypto';
 import type { Claim, OpenJob } from '#catalog';
 import { claimJob, failQueued, noteWaiting, openJob, openJobs } from '#catalog';
 import { writeEpoch } from '#receipts';
-import type { OperateParts } from './operate.ts';
-import { operate } from './operate.ts';
+import type { Boundary, OperateParts } from './operate.ts';
+import { boundary, newIds, operate } from './operate.ts';
 import { persistently } from './persistently.ts';
 import type { Places } from './places.ts';
 import type { RecoverParts } from './recover.ts';
@@ -55,14 +55,16 @@ export class Jobs {
     if (stopping.aborted) return;
     const job = await persistently(log, stopping, () => openJob(catalog, settings.hostId, jobId));
     if (job === undefined) return;
-    const claim = await this.#claim(job);
-    if (claim === undefined) return;
-    const end = await operate(this.#parts, claim);
+    const claimed = await this.#claim(job);
+    if (claimed === undefined) return;
+    const { claim, first } = claimed;
+    const end = await operate(this.#parts, claim, first);
     if (end === 'stopped') await giveBack(this.#parts.recovery, claim, true);
     if (end === 'lost') await this.#recover();
   }
 
-  async #claim(job: OpenJob): Promise<Claim | undefined> {
+  /** The claim and its first boundary are one transaction. */
+  async #claim(job: OpenJob): Promise<{ readonly claim: Claim; readonly first: Boundary } | undefined> {
     const { catalog, settings, log, stopping, places } = this.#parts;
     if (job.engineState === 'failed') {
       const reason = { code: 'engine_failed', message: `engine ${job.engineName} could not be created` };
@@ -75,8 +77,13 @@ export class Jobs {
       return undefined;
     }
     const claimId = randomUUID();
+    const ids = newIds();
     const answer = await persistently(log, stopping, () =>
-      catalog.transaction((tx) => claimJob(tx, job.jobId, settings.hostId, claimId)),
+      catalog.transaction(async (tx) => {
+        const claimed = await claimJob(tx, job.jobId, settings.hostId, claimId);
+        if (claimed.answer !== 'claimed') return claimed;
+        return { ...claimed, first: await boundary(tx, this.#parts, claimed.claim, ids) };
+      }),
     );
     switch (answer.answer) {
       case 'claimed':
@@ -88,7 +95,7 @@ export class Jobs {
         });
         // The catalog knows the number; the host must, durably, before the first receipt.
         writeEpoch(settings.paths.epoch, { identity: places.hostIdentity, claimNumber: answer.claim.claimNumber });
-        return answer.claim;
+        return { claim: answer.claim, first: answer.first };
       case 'waiting':
         await persistently(log, stopping, () => noteWaiting(catalog, [job.jobId], answer.for));
         return undefined;

@@ -7,18 +7,21 @@
  * before its act (invariants 1 and 3).
  */
 import { randomUUID } from 'node:crypto';
-import type { Catalog, Claim, EngineFinding, OperationInFull } from '#catalog';
+import { setImmediate } from 'node:timers/promises';
+import type { Catalog, Claim, EngineFinding, OperationInFull, Tx } from '#catalog';
 import { blockOperation, finishOperation, loadLogins, loadOperation, recordEffect, settleEffect } from '#catalog';
 import type { EffectSecrets } from '#effects';
-import type { JsonObject, Logger, Reason, Tier } from '#kernel';
+import type { JsonObject, Logger, Tier } from '#kernel';
 import { EFFECT_DEADLINE_MS } from '#kernel';
-import type { EffectFacts, Pin, PlannedEffect } from '#protocol';
-import { effectTraits, identitiesAfter, nextStep, RECORD_VERSION } from '#protocol';
+import type { EffectFacts, Pin, PlannedEffect, Situation } from '#protocol';
+import { effectTraits, nextStep, RECORD_VERSION } from '#protocol';
 import type { RecordFolders } from '#receipts';
 import type { Settings } from '#settings';
 import { enginePlace, open } from '#settings';
 import type { ActAnswer, Pair } from './pair.ts';
 import { persistently } from './persistently.ts';
+import type { KnownOutcome } from './settlement.ts';
+import { settlementOf } from './settlement.ts';
 
 export interface OperateParts {
   readonly settings: Settings;
@@ -41,106 +44,106 @@ interface Recorded {
   readonly full: OperationInFull;
 }
 
-interface Known {
-  readonly recorded: Recorded;
-  readonly outcome: 'applied' | 'refused';
-  readonly facts: EffectFacts;
-  readonly reason?: Reason;
+interface Known extends KnownOutcome {
+  readonly subject: Situation['subject'];
 }
 
-export async function operate(parts: OperateParts, claim: Claim): Promise<OperateEnd> {
+/** @param first the boundary that the claim's own transaction held */
+export async function operate(parts: OperateParts, claim: Claim, first: Boundary): Promise<OperateEnd> {
+  const { catalog, log } = parts;
   let known: Known | undefined;
-  for (;;) {
-    const next = await advance(parts, claim, known);
-    const settled = known?.recorded.effectId;
+  for (let next = first; ;) {
+    const settled = known?.effectId;
     if (next === 'ended' || next === 'lost' || parts.stopping.aborted) {
       if (settled !== undefined && next !== 'lost') parts.records.consume(settled);
       // Stopped: the token that was just recorded was never used, and is settled as absent when the claim is given back.
       return next === 'ended' || next === 'lost' ? next : 'stopped';
     }
-    const acting = act(parts, claim, next);
-    // Its outcome has committed; removing it takes two directory syncs, for which the next effect need not wait.
-    if (settled !== undefined) parts.records.consume(settled);
-    const answer = await acting;
+    const [answer] = await Promise.all([act(parts, claim, next), consumeMeanwhile(parts, settled)]);
     if (answer.outcome === 'lost' || answer.outcome === 'unknown') {
       parts.log.warn('effect has no known outcome', { ...fieldsOf(claim, next), outcome: answer.outcome });
       return 'lost';
     }
     parts.log.info('effect has an outcome', { ...fieldsOf(claim, next), outcome: answer.outcome });
     known = {
-      recorded: next,
+      effectId: next.effectId,
+      token: next.token,
+      operationId: claim.operationId,
+      claimId: claim.claimId,
+      kind: next.planned.kind,
       outcome: answer.outcome,
-      facts: answer.outcome === 'applied' ? answer.facts : (answer.facts ?? {}),
-      ...(answer.outcome === 'refused' ? { reason: answer.reason } : {}),
+      facts: answer.facts ?? {},
+      reason: answer.outcome === 'refused' ? answer.reason : undefined,
+      subject: next.full.situation.subject,
     };
+    const ids = newIds();
+    const settling = known;
+    // Settling goes on while the worker is being stopped: only its grace period ends it.
+    next = await persistently(log, NEVER, () => catalog.transaction((tx) => boundary(tx, parts, claim, ids, settling)));
   }
 }
 
-/** One boundary. `lost`: the claim is no longer ours to act under. */
-async function advance(
-  parts: OperateParts,
+/**
+ * The outcome has committed, so its receipt can go. That takes two directory syncs, for which the next effect need not
+ * wait: it is done once the next request is on its way to the runner.
+ */
+async function consumeMeanwhile({ records }: OperateParts, effectId: string | undefined): Promise<void> {
+  if (effectId === undefined) return;
+  await setImmediate();
+  records.consume(effectId);
+}
+
+/** What a boundary comes to. `lost`: the claim is no longer ours to act under. */
+export type Boundary = Recorded | 'ended' | 'lost';
+
+/** Made before the transaction, so that its repetition is recognised. */
+export function newIds(): EffectIds {
+  return { effectId: randomUUID(), token: randomUUID() };
+}
+
+interface EffectIds {
+  readonly effectId: string;
+  readonly token: string;
+}
+
+/** One boundary, in the caller's transaction: settle what is known, then record what comes next, or end. */
+export async function boundary(
+  tx: Tx,
+  { log }: Pick<OperateParts, 'log'>,
   claim: Claim,
-  known: Known | undefined,
-): Promise<Recorded | 'ended' | 'lost'> {
-  const { catalog, log } = parts;
-  const effectId = randomUUID();
-  const token = randomUUID();
-  // Settling goes on while the worker is being stopped: only its grace period ends it.
-  return persistently(log, NEVER, () =>
-    catalog.transaction(async (tx) => {
-      if (known !== undefined && (await settleEffect(tx, settlementOf(claim, known))) === 'conflict')
-        return 'lost' as const;
-      const full = await loadOperation(tx, claim.operationId);
-      const step = nextStep(full.operation.kind, full.situation);
-      switch (step.do) {
-        case 'finish':
-          log.info('operation ends', { operationId: claim.operationId, claimId: claim.claimId, outcome: step.state });
-          await finishOperation(tx, claim, step.state, step.reason, findingOf(full));
-          return 'ended' as const;
-        case 'block':
-          await blockOperation(tx, claim, step.reason, { kind: step.reason.code, evidence: {} });
-          return 'ended' as const;
-        case 'effect': {
-          const recorded: Recorded = { effectId, token, planned: step.effect, full };
-          const answer = await recordEffect(tx, {
-            effectId,
-            token,
-            operationId: claim.operationId,
-            claimId: claim.claimId,
-            claimNumber: claim.claimNumber,
-            engineId: full.engine.id,
-            kind: step.effect.kind,
-            spec: step.effect.spec as unknown as JsonObject,
-            resource: resourceOf(full),
-          });
-          return answer === 'conflict' ? ('lost' as const) : recorded;
-        }
-        default:
-          return step satisfies never;
-      }
-    }),
-  );
+  ids: EffectIds,
+  known?: Known,
+): Promise<Boundary> {
+  if (known !== undefined && (await settleEffect(tx, settlementOf(known, known.subject))) === 'conflict') return 'lost';
+  const full = await loadOperation(tx, claim.operationId);
+  const step = nextStep(full.operation.kind, full.situation);
+  switch (step.do) {
+    case 'finish':
+      log.info('operation ends', { operationId: claim.operationId, claimId: claim.claimId, outcome: step.state });
+      await finishOperation(tx, claim, step.state, step.reason, findingOf(full));
+      return 'ended';
+    case 'block':
+      await blockOperation(tx, claim, step.reason, { kind: step.reason.code, evidence: {} });
+      return 'ended';
+    case 'effect': {
+      const answer = await recordEffect(tx, {
+        ...ids,
+        operationId: claim.operationId,
+        claimId: claim.claimId,
+        claimNumber: claim.claimNumber,
+        engineId: full.engine.id,
+        kind: step.effect.kind,
+        spec: step.effect.spec as unknown as JsonObject,
+        resource: resourceOf(full),
+      });
+      return answer === 'conflict' ? 'lost' : { ...ids, planned: step.effect, full };
+    }
+    default:
+      return step satisfies never;
+  }
 }
 
 const NEVER = new AbortController().signal;
-
-function settlementOf(claim: Claim, known: Known): Parameters<typeof settleEffect>[1] {
-  const { effectId, token, planned, full } = known.recorded;
-  const { subject } = full.situation;
-  return {
-    effectId,
-    token,
-    operationId: claim.operationId,
-    claimId: claim.claimId,
-    outcome: known.outcome,
-    facts: known.facts,
-    ...(known.reason === undefined ? {} : { reason: known.reason }),
-    undoes: effectTraits(planned.kind).undoes ?? [],
-    identities:
-      known.outcome === 'applied' ? identitiesAfter(subject.identities, planned.kind, known.facts) : subject.identities,
-    subject: { type: subject.type, id: subject.id },
-  };
-}
 
 /** Receipt, then the act. */
 async function act(parts: OperateParts, claim: Claim, recorded: Recorded): Promise<ActAnswer> {

@@ -19,8 +19,9 @@ import {
 } from '#catalog';
 import type { JsonObject, Logger } from '#kernel';
 import type { Receipt, Witness } from '#protocol';
-import { decideClaim, decideReceipt, effectTraits, identitiesAfter, OPERATIONS } from '#protocol';
+import { decideClaim, decideReceipt, OPERATIONS } from '#protocol';
 import type { RecordFolders } from '#receipts';
+import { settlementOf } from './settlement.ts';
 
 export interface RecoverParts {
   readonly hostId: string;
@@ -88,20 +89,8 @@ export class ReceiptUnexplained extends Error {}
 
 async function settleByWitness(tx: Tx, receipt: Receipt, witness: Witness): Promise<void> {
   const { situation } = await loadOperation(tx, receipt.operationId);
-  const { subject } = situation;
   const { outcome, facts, reason } = witness;
-  await settleEffect(tx, {
-    effectId: receipt.effectId,
-    token: receipt.token,
-    operationId: receipt.operationId,
-    claimId: receipt.claimId,
-    outcome,
-    facts,
-    ...(reason === undefined ? {} : { reason }),
-    undoes: effectTraits(receipt.kind).undoes ?? [],
-    identities: outcome === 'applied' ? identitiesAfter(subject.identities, receipt.kind, facts) : subject.identities,
-    subject: { type: subject.type, id: subject.id },
-  });
+  await settleEffect(tx, settlementOf({ ...receipt, outcome, facts, reason }, situation.subject));
 }
 
 /** A claim whose receipts are all settled: what it recorded beyond them was never started. */

@@ -5,7 +5,7 @@
 import { performEffect } from '#effects';
 import type { ActContext, ActResult } from '#effects';
 import { FreshConnections } from '#postgres';
-import { EFFECT_DEADLINE_MS } from '#kernel';
+import { attemptDatabaseName, EFFECT_DEADLINE_MS } from '#kernel';
 import { RECORD_VERSION } from '#protocol';
 import { RecordFolders } from '#receipts';
 import { CONTROL_DATABASE } from '#fencing';
@@ -63,6 +63,9 @@ async function act(request: ActRequest): Promise<void> {
   }
   send(process.stdout, { type: 'acted', effectId: inHand.effectId, result });
   if (usesEngine(spec)) connections.prepare(engine, CONTROL_DATABASE);
+  // The first connection to a new database builds its caches; the interior, which comes next, need not wait for that.
+  if (kind === 'database' && result.outcome === 'applied')
+    connections.prepare(engine, attemptDatabaseName(inHand.token));
   log.info('effect acted', { effect: kind, effectId: inHand.effectId, token: inHand.token, outcome: result.outcome });
 }
 

@@ -58,8 +58,8 @@ export interface Settlement {
   readonly reason?: Reason;
   /** Kinds whose effects in this operation no longer stand. */
   readonly undoes: readonly EffectKind[];
-  /** Written to the environment or engine. */
-  readonly identities: Identities;
+  /** Written to the environment or engine; left out when the effect changed none. */
+  readonly identities?: Identities;
   readonly subject: { readonly type: 'environment' | 'engine'; readonly id: string };
 }
 
@@ -100,7 +100,7 @@ export async function settleEffect(tx: Tx, settlement: Settlement): Promise<Writ
     );
     return row === undefined || row.outcome === 'pending' ? 'conflict' : 'already';
   }
-  await tx.query(IDENTITIES[subject.type], [subject.id, JSON.stringify(identities)]);
+  if (identities !== undefined) await tx.query(IDENTITIES[subject.type], [subject.id, JSON.stringify(identities)]);
   return 'updated';
 }
 
