@@ -30,13 +30,6 @@ const NOT_BUILT: readonly Unmeasured[] = [
   { name: 'rotate', goal: { of: 'ratio', atMost: 1.15 }, notBuilt: 'rotate' },
 ];
 
-try {
-  await bench(parseOptions(process.argv.slice(2)));
-} catch (error) {
-  console.error(error instanceof Error ? (error.stack ?? error.message) : error);
-  process.exitCode = 1;
-}
-
 async function bench(options: Options): Promise<void> {
   const before = machine();
   const installation = await openInstallation(options.home);
@@ -210,4 +203,11 @@ function print({ machine: on, measures, phases, failures }: Report): void {
   console.log(renderMeasures(measures));
   for (const [title, found] of Object.entries(phases)) console.log(`\n${renderPhases(title, found)}`);
   for (const failure of failures) console.log(`\nFAILED  ${failure}`);
+}
+
+try {
+  await bench(parseOptions(process.argv.slice(2)));
+} catch (error) {
+  console.error(error instanceof Error ? (error.stack ?? error.message) : error);
+  process.exitCode = 1;
 }
