@@ -5,9 +5,9 @@ import { type FieldFault, Problem } from '#kernel';
 interface Issue {
   readonly message: string;
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
-  readonly code?: string;
+  readonly code?: string | undefined;
   readonly keys?: readonly string[];
-  readonly params?: { readonly code?: string };
+  readonly params?: { readonly code?: string } | undefined;
 }
 
 /** Fields that DESIGN has and this version has not, beside those that a schema itself refuses. */

@@ -9,13 +9,13 @@ const LIMIT_DEFAULT = 50;
 
 /** Fields of every list's query. */
 export const PAGE_FIELDS = {
-  limit: z
-    .string()
-    .regex(/^[1-9]\d{0,2}$/, `a number from 1 to ${LIMIT_MAX}`)
-    .transform(Number)
-    .pipe(z.number().max(LIMIT_MAX))
+  limit: z.coerce
+    .number(`a number from 1 to ${LIMIT_MAX}`)
+    .int()
+    .min(1)
+    .max(LIMIT_MAX)
     .optional()
-    .meta({ description: `Items per page, at most ${LIMIT_MAX}; ${LIMIT_DEFAULT} if left out` }),
+    .meta({ description: `Items per page; ${LIMIT_DEFAULT} if left out` }),
   cursor: z.string().max(400).optional().meta({ description: '`nextCursor` of the page before' }),
 };
 

@@ -52,6 +52,9 @@ const DETAILS: Partial<Record<ProblemCode, string>> = {
   invalid_request: 'the request could not be read: check its address and its length',
 };
 
+/** Nest wraps what Fastify throws, once; a cause can also lead back to itself. */
+const CAUSES_MAX = 4;
+
 /**
  * The problem that an error is told as. Only a Problem of our own tells its text; anything unforeseen is `internal`, and
  * its text goes to the log.
@@ -64,7 +67,8 @@ export function toProblem(error: unknown): Problem {
       'the catalog does not answer now: try again, with the same Idempotency-Key if it is to be done once',
       { cause: error },
     );
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+  let cause = error;
+  for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1, cause = cause.cause) {
     if (cause instanceof Problem) return cause;
     const code = FASTIFY_PROBLEMS[(cause as { code?: string }).code ?? ''];
     if (code !== undefined) return new Problem(code, DETAILS[code] ?? 'the request cannot be served', { cause: error });

@@ -13,7 +13,7 @@ import {
 } from '@nestjs/common';
 import { ApiProduces, ApiTags } from '@nestjs/swagger';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { interval, map, merge, type Observable, takeUntil, last, share, endWith } from 'rxjs';
+import { connect, interval, last, map, merge, type Observable, takeUntil } from 'rxjs';
 import { Caller, Needs } from '../access/needs.ts';
 import type { Principal } from '../access/principal.ts';
 import { idempotencyOf } from '../http/idempotency-key.ts';
@@ -69,13 +69,16 @@ export class OperationsController {
     'not_found',
   ])
   async followOperation(@Caller() caller: Principal, @Param('id') id: string): Promise<Observable<MessageEvent>> {
-    const views = this.#feed.follow(await this.#operations.find(caller, id)).pipe(share());
-    const ended = views.pipe(last(null, null), endWith(null));
-    return merge(
-      views.pipe(map((data): MessageEvent => ({ type: 'operation', data }))),
-      interval(KEEP_ALIVE_MS).pipe(
-        map((): MessageEvent => ({ comment: '' })),
-        takeUntil(ended),
+    const operation = await this.#operations.find(caller, id);
+    return this.#feed.follow(operation).pipe(
+      connect((views) =>
+        merge(
+          views.pipe(map((data): MessageEvent => ({ type: 'operation', data }))),
+          interval(KEEP_ALIVE_MS).pipe(
+            map((): MessageEvent => ({ comment: '' })),
+            takeUntil(views.pipe(last(null, null))),
+          ),
+        ),
       ),
     );
   }
