@@ -4,7 +4,17 @@
  * the last process that could still act is gone. It is not judged by process ids, times or file contents.
  */
 import { spawn } from 'node:child_process';
-import { constants, fstatSync, mkdirSync, openSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  constants,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statfsSync,
+  statSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 export class HostLockRefused extends Error {
@@ -85,10 +95,11 @@ function openLockFile(name: string, runtimeFolder: string | undefined): HostLock
   const failures: string[] = [];
   for (const folder of folders) {
     try {
-      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      // Shared like /tmp is: whoever comes first must not shut out another user's installation, whose lock has its own name.
+      if (mkdirSync(folder, { recursive: true }) !== undefined) chmodSync(folder, 0o1777);
       assertLocalFileSystem(folder);
       const path = join(folder, name);
-      return { path, descriptor: openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600) };
+      return { path, descriptor: openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600) };
     } catch (error) {
       failures.push(error instanceof Error ? error.message : folder);
     }
