@@ -7,3 +7,4 @@ export { nodeChild, sourceUrl } from './node-child.ts';
 export type { NodeChild } from './node-child.ts';
 export { SHORT_WRITE_BYTES, watchedFileCalls } from './file-calls.ts';
 export type { CallFault } from './file-calls.ts';
+export { PostgresProxy } from './postgres-proxy.ts';
