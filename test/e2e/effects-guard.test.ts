@@ -71,6 +71,11 @@ async function expectNothingDone(env: Environment, token: string): Promise<void>
   expect(await world.ledger(token)).toBeUndefined();
 }
 
+async function lockIsFree(env: Environment): Promise<boolean> {
+  const [row] = await world.sql<{ got: boolean }>('select pg_try_advisory_lock($1) as got', [sessionLock(env.id)]);
+  return row!.got;
+}
+
 const held = (matches: RegExp): Promise<true> =>
   waitUntil(
     `the proxy holds ${String(matches)}`,
@@ -97,17 +102,13 @@ describe('registration', () => {
 
   test('holds the environment’s session lock while the change is made, and not any longer', async () => {
     const env = await environment();
-    const lockFree = async (): Promise<boolean> => {
-      const [row] = await world.sql<{ got: boolean }>('select pg_try_advisory_lock($1) as got', [sessionLock(env.id)]);
-      return row!.got;
-    };
     world.proxy.once(/^commit/i, 'hold');
     const acting = rolesThroughProxy(env, { token: randomUUID() });
     await held(/^commit/i);
-    expect(await lockFree()).toBe(false);
+    expect(await lockIsFree(env)).toBe(false);
     world.proxy.release();
     expect((await acting).outcome).toBe('applied');
-    await waitUntil('the lock is free', lockFree);
+    await waitUntil('the lock is free', () => lockIsFree(env));
   });
 
   test('brings the claim’s number to the engine’s age record, which only grows', async () => {
@@ -373,6 +374,10 @@ describe('connections that break', () => {
     world.proxy.release();
     await waitUntil('the late commit has been done', async () => (await world.leftovers(env)).length === 5);
     expect(await world.ledger(token)).toBeDefined();
+    // And its backend keeps the session lock for as long as its connection seems to live.
+    expect(await lockIsFree(env)).toBe(false);
+    world.proxy.hangUp();
+    await waitUntil('the lock is free', () => lockIsFree(env));
   });
 
   test.each([

@@ -29,6 +29,7 @@ export class PostgresProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #held: Held[] = [];
+  readonly #stranded: Socket[] = [];
   /** Every statement that came, over all connections. */
   readonly statements: string[] = [];
   /** Connections that clients have made. */
@@ -85,6 +86,11 @@ export class PostgresProxy {
   /** Lets go on what is held. */
   release(): void {
     for (const { forward } of this.#held.splice(0)) forward();
+  }
+
+  /** Ends the connections to the server that no client has any more. */
+  hangUp(): void {
+    for (const server of this.#stranded.splice(0)) server.destroy();
   }
 
   /** Breaks the connections of what is held; the server never sees it. */
@@ -155,6 +161,7 @@ export class PostgresProxy {
             });
             if (fate === 'strand') {
               stranded = true;
+              this.#stranded.push(server);
               client.destroy();
             }
             break;
