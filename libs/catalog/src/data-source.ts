@@ -2,7 +2,7 @@
  * TypeORM's connections to the catalog. Entities are for reading; every write is a named statement with the expected state
  * in it (statements/), on the same pool.
  */
-import { DataSource, type EntityManager, type MigrationInterface } from 'typeorm';
+import { DataSource, type EntityManager, type Logger, type MigrationInterface } from 'typeorm';
 import type pg from 'pg';
 import { Catalog, type CatalogOptions, connectionSettings } from './catalog.ts';
 import { ENTITIES } from './entities/index.ts';
@@ -21,11 +21,22 @@ export function catalogDataSource(
     entities: [...ENTITIES],
     migrations: [...migrations],
     installExtensions: false,
-    // A statement's parameters can hold sealed secrets; errors are logged where they are handled.
-    logging: false,
+    logger: SILENT,
     poolErrorHandler: () => undefined,
   });
 }
+
+const nothing = (): void => undefined;
+
+/** A statement's parameters can hold sealed secrets, so TypeORM writes nothing; what fails is thrown, and told by us. */
+const SILENT: Logger = {
+  logQuery: nothing,
+  logQueryError: nothing,
+  logQuerySlow: nothing,
+  logSchemaBuild: nothing,
+  logMigration: nothing,
+  log: nothing,
+};
 
 /** One pool under two doors: entities for lists, statements for the rest. Not connected until `connect` has returned. */
 export class CatalogSource {

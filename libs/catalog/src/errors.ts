@@ -52,11 +52,13 @@ const UNAVAILABLE_TEXTS = [
 /** Whether the server did not answer, or answered that it cannot serve now; a statement's own error is not that. */
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof CatalogUnavailable) return true;
-  if (error instanceof AggregateError) return error.errors.length > 0 && error.errors.every(isUnavailable);
-  if (!(error instanceof Error)) return false;
+  // Not `instanceof`: an error that Node makes in another realm than ours, as under Jest, is none of our Error.
+  if (typeof error !== 'object' || error === null || !('message' in error)) return false;
+  const { message, errors } = error as { message: unknown; errors?: unknown };
+  if (Array.isArray(errors)) return errors.length > 0 && errors.every(isUnavailable);
   const code = sqlState(error);
   if (code !== undefined) return UNAVAILABLE_STATES.test(code) || UNAVAILABLE_CODES.has(code);
-  return UNAVAILABLE_TEXTS.some((text) => error.message.startsWith(text));
+  return UNAVAILABLE_TEXTS.some((text) => String(message).startsWith(text));
 }
 
 /** The server answered: the transaction's end is known from the answer itself. */

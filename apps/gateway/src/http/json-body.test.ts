@@ -5,8 +5,10 @@ import { parseJsonBody } from './json-body.ts';
 
 test('JSON comes out as it went in', () => {
   fc.assert(
-    fc.property(fc.jsonValue({ noUnicodeString: false }), (value) => {
-      expect(parseJsonBody(Buffer.from(JSON.stringify(value)))).toEqual(JSON.parse(JSON.stringify(value)));
+    fc.property(fc.jsonValue({ stringUnit: 'grapheme' }), (value) => {
+      const text = JSON.stringify(value);
+      fc.pre(!text.includes('__proto__'));
+      expect(parseJsonBody(Buffer.from(text))).toEqual(JSON.parse(text));
     }),
   );
 });

@@ -34,7 +34,7 @@ function world() {
   }, QUIET);
   const follow = (id: string) => {
     const told: string[] = [];
-    const stream = { told, ended: false, leave: () => undefined as void };
+    const stream: { readonly told: string[]; ended: boolean; leave(): void } = { told, ended: false, leave: () => {} };
     const subscription = feed.follow(rows.get(id)!).subscribe({
       next: (view: OperationView) => told.push(view.stage),
       complete: () => (stream.ended = true),

@@ -1,0 +1,113 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+import pg from 'pg';
+import { assertCatalogVersion, Catalog, CatalogUnavailable, CatalogVersionMismatch, migrateCatalog } from '#catalog';
+import { TcpProxy, waitUntil } from '#testing';
+import { ownDatabase, type OwnDatabase } from './catalog-server.ts';
+
+const MIGRATION_LOCK = 7_270_617;
+
+let database: OwnDatabase;
+beforeEach(async () => {
+  database = await ownDatabase();
+});
+afterEach(async () => database.drop());
+
+function openCatalog(): Catalog {
+  return Catalog.open({ url: database.url, applicationName: 'surefoot test', maxConnections: 1 });
+}
+
+async function versionFault(): Promise<unknown> {
+  const catalog = openCatalog();
+  try {
+    await assertCatalogVersion(catalog);
+    return undefined;
+  } catch (error) {
+    return error;
+  } finally {
+    await catalog.close();
+  }
+}
+
+test('migrating twice is harmless, and what was migrated fits', async () => {
+  expect(await migrateCatalog(database.url)).toHaveLength(1);
+  expect(await migrateCatalog(database.url)).toEqual([]);
+  expect(await versionFault()).toBeUndefined();
+});
+
+test('B151: of several that start together one migrates, and the others find nothing to do', async () => {
+  const runs = await Promise.all(Array.from({ length: 6 }, () => migrateCatalog(database.url)));
+  expect(runs.map((names) => names.length).sort()).toEqual([0, 0, 0, 0, 0, 1]);
+});
+
+class Slow1764000000002 implements MigrationInterface {
+  readonly name = 'Slow1764000000002';
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query('create table half_done (n integer)');
+    await runner.query('select pg_sleep(600)');
+  }
+  down(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+test('B151: a holder that dies in the middle of a migration frees the lock, and leaves nothing half done', async () => {
+  const proxy = await TcpProxy.inFrontOf(database.url);
+  const dying = migrateCatalog(proxy.through(database.url), [Slow1764000000002]).catch((error: unknown) => error);
+  await waitUntil('the first is in its migration', async () => {
+    const sleeping = await database.query(`select 1 from pg_stat_activity where query = 'select pg_sleep(600)'`);
+    return sleeping.length > 0;
+  });
+  const waiters = Promise.all([migrateCatalog(database.url), migrateCatalog(database.url)]);
+  await waitUntil('two wait for the lock', async () => {
+    const waiting = await database.query(
+      `select 1 from pg_locks where locktype = 'advisory' and objid = $1 and not granted`,
+      [MIGRATION_LOCK],
+    );
+    return waiting.length === 2;
+  });
+  // What the server sees of a process that was killed: its connection is reset while a statement runs.
+  proxy.cut();
+  expect((await waiters).map((names) => names.length).sort()).toEqual([0, 1]);
+  expect(await dying).toBeInstanceOf(CatalogUnavailable);
+  expect(await database.query(`select 1 from pg_tables where tablename = 'half_done'`)).toEqual([]);
+  await proxy.close();
+});
+
+test('a schema that a newer program made is refused, by the migration and by every program, and left alone', async () => {
+  await migrateCatalog(database.url);
+  await database.query(`insert into migrations (timestamp, name) values (1900000000000, 'Future1900000000000')`);
+  for (const error of [await migrateCatalog(database.url).catch((thrown: unknown) => thrown), await versionFault()]) {
+    expect(error).toBeInstanceOf(CatalogVersionMismatch);
+    expect(error).toMatchObject({ code: 'catalog_newer', message: expect.stringContaining('Future1900000000000') });
+  }
+});
+
+test('a catalog that was not migrated is refused with what to do', async () => {
+  expect(await versionFault()).toMatchObject({
+    code: 'catalog_outdated',
+    message: expect.stringContaining('npm start'),
+  });
+});
+
+test('a failed migration leaves the lock free', async () => {
+  class Wrong1764000000002 implements MigrationInterface {
+    readonly name = 'Wrong1764000000002';
+    async up(runner: QueryRunner): Promise<void> {
+      await runner.query('select no_such_column');
+    }
+    down(): Promise<void> {
+      return Promise.resolve();
+    }
+  }
+  await expect(migrateCatalog(database.url, [Wrong1764000000002])).rejects.toThrow('no_such_column');
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  const { rows } = await client.query<{ free: boolean }>('select pg_try_advisory_lock($1) as free', [MIGRATION_LOCK]);
+  await client.end();
+  expect(rows).toEqual([{ free: true }]);
+});
+
+test('a catalog that is not there is said to be unavailable', async () => {
+  await expect(migrateCatalog('postgres://surefoot@127.0.0.1:1/surefoot')).rejects.toThrow(CatalogUnavailable);
+});
