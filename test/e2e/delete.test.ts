@@ -19,7 +19,7 @@ async function remains(environment: EnvironmentView): Promise<readonly string[]>
   return rows.map(({ name }) => name);
 }
 
-async function removed(environment: EnvironmentView): Promise<void> {
+async function expectRemoved(environment: EnvironmentView): Promise<void> {
   const operation = await installation.ended((await installation.remove(environment.id)).id);
   expect(operation).toMatchObject({ state: 'succeeded', reason: null });
   expect((await installation.environment(environment.id)).state).toBe('deleted');
@@ -38,7 +38,7 @@ test('B132: a delete ends open sessions and survives a pool that reconnects all 
       await setTimeout(2);
     }
   })();
-  await removed(environment);
+  await expectRemoved(environment);
   pool.abort();
   await reconnecting;
   await expect(open.query('select 1')).rejects.toThrow();
@@ -54,11 +54,11 @@ test('B141: roles that own objects and hold rights in other databases are droppe
   );
   await administrator.query(`create table granted (n integer); grant select on granted to "${app}"`);
   await administrator.query(`grant connect on database "${neighbour.connection.database}" to "${app}"`);
-  await removed(environment);
+  await expectRemoved(environment);
   expect((await administrator.query('select n from kept')).rows).toEqual([{ n: 42 }]);
   await administrator.end();
   expect((await installation.environment(neighbour.id)).state).toBe('ready');
-  await removed(neighbour);
+  await expectRemoved(neighbour);
 }, 60_000);
 
 test('B021: a drop that was interrupted half-way is recognised and finished', async () => {
@@ -69,7 +69,7 @@ test('B021: a drop that was interrupted half-way is recognised and finished', as
     environment.connection.database,
   ]);
   await administrator.end();
-  await removed(environment);
+  await expectRemoved(environment);
 });
 
 test('B017: a database that was dropped by hand counts as deleted, and the drift is told', async () => {
@@ -77,7 +77,7 @@ test('B017: a database that was dropped by hand counts as deleted, and the drift
   const administrator = await installation.administrator();
   await administrator.query(`drop database "${environment.connection.database}" with (force)`);
   await administrator.end();
-  await removed(environment);
+  await expectRemoved(environment);
 });
 
 test('B019: a delete right after a create is carried out behind it, and nothing is left', async () => {
@@ -104,7 +104,7 @@ test('B014: a role of that name that is not ours fails the create, is left alone
   await administrator.query(`drop role "${connection.users.readonly}"`);
   await administrator.end();
   // The name is free again.
-  await removed(await installation.ready(name));
+  await expectRemoved(await installation.ready(name));
 }, 60_000);
 
 /** Holds new claims back by keeping the host's row locked, as another claim would. */

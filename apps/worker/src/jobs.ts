@@ -59,7 +59,7 @@ export class Jobs {
     if (claimed === undefined) return;
     const { claim, first } = claimed;
     const end = await operate(this.#parts, claim, first);
-    if (end === 'stopped') await giveBack(this.#parts.recovery, claim, true);
+    if (end === 'stopped' || end === 'expired') await giveBack(this.#parts.recovery, claim, end === 'stopped');
     if (end === 'lost') await this.#recover();
   }
 

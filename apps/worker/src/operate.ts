@@ -12,7 +12,7 @@ import type { Catalog, Claim, EngineFinding, OperationInFull, Tx } from '#catalo
 import { blockOperation, finishOperation, loadLogins, loadOperation, recordEffect, settleEffect } from '#catalog';
 import type { EffectSecrets } from '#effects';
 import type { JsonObject, Logger, Tier } from '#kernel';
-import { EFFECT_DEADLINE_MS } from '#kernel';
+import { CLAIM_DEADLINE_MS, EFFECT_DEADLINE_MS } from '#kernel';
 import type { EffectFacts, Pin, PlannedEffect, Situation } from '#protocol';
 import { effectTraits, nextStep, RECORD_VERSION } from '#protocol';
 import type { RecordFolders } from '#receipts';
@@ -34,8 +34,11 @@ export interface OperateParts {
   readonly stopping: AbortSignal;
 }
 
-/** How the loop was left. `lost`: an effect's outcome is not known here; recovery has to look. */
-export type OperateEnd = 'ended' | 'stopped' | 'lost';
+/**
+ * How the loop was left. `lost`: an effect's outcome is not known here; recovery has to look. `expired`: the claim's time is
+ * used up, so that its delivery is settled well before the broker's delivery timeout.
+ */
+export type OperateEnd = 'ended' | 'stopped' | 'expired' | 'lost';
 
 interface Recorded {
   readonly effectId: string;
@@ -51,15 +54,18 @@ interface Known extends KnownOutcome {
 /** @param first the boundary that the claim's own transaction held */
 export async function operate(parts: OperateParts, claim: Claim, first: Boundary): Promise<OperateEnd> {
   const { catalog, log } = parts;
+  const endsAt = performance.now() + CLAIM_DEADLINE_MS;
   let known: Known | undefined;
   for (let next = first; ;) {
     const settled = known?.effectId;
-    if (next === 'ended' || next === 'lost' || parts.stopping.aborted) {
+    const expired = performance.now() > endsAt;
+    if (next === 'ended' || next === 'lost' || parts.stopping.aborted || expired) {
       if (settled !== undefined && next !== 'lost') parts.records.consume(settled);
-      // Stopped: the token that was just recorded was never used, and is settled as absent when the claim is given back.
-      return next === 'ended' || next === 'lost' ? next : 'stopped';
+      if (next === 'ended' || next === 'lost') return next;
+      // The token that was just recorded was never used, and is settled as absent when the claim is given back.
+      return expired ? 'expired' : 'stopped';
     }
-    const [answer] = await Promise.all([act(parts, claim, next), consumeMeanwhile(parts, settled)]);
+    const [answer] = await Promise.all([act(parts, claim, next, endsAt), consumeMeanwhile(parts, settled)]);
     if (answer.outcome === 'lost' || answer.outcome === 'unknown') {
       parts.log.warn('effect has no known outcome', { ...fieldsOf(claim, next), outcome: answer.outcome });
       return 'lost';
@@ -146,7 +152,7 @@ export async function boundary(
 const NEVER = new AbortController().signal;
 
 /** Receipt, then the act. */
-async function act(parts: OperateParts, claim: Claim, recorded: Recorded): Promise<ActAnswer> {
+async function act(parts: OperateParts, claim: Claim, recorded: Recorded, endsAt: number): Promise<ActAnswer> {
   const { settings, records, pair } = parts;
   const { effectId, token, planned, full } = recorded;
   const resource = resourceOf(full);
@@ -174,7 +180,7 @@ async function act(parts: OperateParts, claim: Claim, recorded: Recorded): Promi
     engine: enginePlace(settings, full.engine),
     inHand: { token, effectId, attempt: claim.attempt, claimNumber: claim.claimNumber, resource },
     secrets,
-    deadlineMs: effectTraits(planned.kind).deadlineMs ?? EFFECT_DEADLINE_MS,
+    deadlineMs: Math.min(effectTraits(planned.kind).deadlineMs ?? EFFECT_DEADLINE_MS, endsAt - performance.now()),
   });
 }
 
@@ -200,7 +206,7 @@ async function secretsFor(
   return {};
 }
 
-export function resourceOf({ engine, environment }: OperationInFull): string {
+function resourceOf({ engine, environment }: OperationInFull): string {
   return environment === undefined ? `engine ${engine.name}` : `engine ${engine.name} / environment ${environment.id}`;
 }
 

@@ -76,18 +76,6 @@ function toRecord(row: EffectRow): EffectRecord {
   return { kind, outcome, facts, ...(reason === null ? {} : { reason }) };
 }
 
-/** Flags that a request can set while an operation runs; read at every effect boundary. */
-export async function readFlags(
-  tx: Tx,
-  operationId: string,
-): Promise<{ readonly cancelRequested: boolean; readonly superseded: boolean }> {
-  const [row] = await tx.query<{ cancel_requested: boolean; superseded: boolean }>(
-    /* sql */ `select cancel_requested, superseded from operations where id = $1`,
-    [operationId],
-  );
-  return { cancelRequested: row?.cancel_requested ?? false, superseded: row?.superseded ?? false };
-}
-
 export async function loadLogins(tx: Tx, environmentId: string): Promise<readonly LoginRow[]> {
   return tx.query<LoginRow>(
     /* sql */ `select tier, user_name, password_sealed, verifier_sealed from logins where environment_id = $1`,

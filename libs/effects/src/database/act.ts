@@ -8,7 +8,7 @@ import type { Act } from '../contract.ts';
 import { guardOf } from '../guard.ts';
 import { findDatabaseByName } from './observe.ts';
 
-export const TEMPLATE_DATABASE = 'surefoot_template';
+const TEMPLATE_DATABASE = 'surefoot_template';
 
 export const act: Act<'database'> = (context, spec) =>
   guardedStatement(guardOf(context, spec.environmentId), async (client) => {
