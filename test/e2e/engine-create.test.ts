@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { EngineAway, isStopped, observePin } from '#engines';
 import { markLabels } from '#kernel';
@@ -10,7 +11,7 @@ import { abandon, connectAdmin } from '#postgres';
 import type { Pin } from '#protocol';
 import { pinDifferences } from '#protocol';
 import type { EngineWorld } from './engine-world.ts';
-import { docker, engineWorld, removeWorlds, runAs } from './engine-world.ts';
+import { docker, engineWorld, plainUser, removeWorlds, runAs } from './engine-world.ts';
 
 afterAll(removeWorlds, 120_000);
 
@@ -130,11 +131,15 @@ describe('an engine that is made', () => {
   });
 
   test(
-    'survives SIGKILL with the same pin, and comes back by itself',
+    'survives an end without a checkpoint with the same pin, and comes back by itself',
     async () => {
-      const before = await docker.getContainer(world.identities.containerId!).inspect();
-      process.kill(before.State.Pid, 'SIGKILL');
-      const ready = await world.perform('engine-ready', { engineId: world.place.engineId, containerId: before.Id });
+      const containerId = world.identities.containerId!;
+      const startedAt = async (): Promise<string> => (await docker.getContainer(containerId).inspect()).State.StartedAt;
+      const before = await startedAt();
+      // SIGQUIT: the server's own immediate end.
+      await runInside(world, 'kill -QUIT 1');
+      while ((await startedAt()) === before) await setTimeout(20);
+      const ready = await world.perform('engine-ready', { engineId: world.place.engineId, containerId });
       expect(ready).toMatchObject({ outcome: 'applied' });
       expect(pinDifferences(pinOf(world), await observe(world))).toEqual([]);
     },
@@ -383,16 +388,13 @@ describe('a plain user of the docker group', () => {
     'makes an engine whose server reads what is the user’s, and whose socket the user reaches',
     async () => {
       const world = await engineWorld();
-      await runAs(world, { uid: 12_345, gid: 12_345 }, () => world.create());
+      const user = plainUser();
+      await runAs(world, user, () => world.create());
       const folder = statSync(world.place.confFolder);
-      expect({ uid: folder.uid, gid: folder.gid, mode: folder.mode & 0o777 }).toEqual({
-        uid: 12_345,
-        gid: 12_345,
-        mode: 0o750,
-      });
+      expect({ uid: folder.uid, gid: folder.gid, mode: folder.mode & 0o777 }).toEqual({ ...user, mode: 0o750 });
       expect(statSync(join(world.place.confFolder, 'pg_hba.conf')).mode & 0o777).toBe(0o640);
       expect(statSync(world.place.adminPasswordFile).mode & 0o777).toBe(0o600);
-      expect((await runInside(world, 'id -u; id -g')).trim()).toBe('999\n12345');
+      expect((await runInside(world, 'id -u; id -g')).trim()).toBe(`999\n${user.gid}`);
     },
     LONG,
   );

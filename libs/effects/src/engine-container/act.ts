@@ -9,11 +9,12 @@ import { engineContainerRequest, imageFault } from '#engines';
 import type { Mark } from '#kernel';
 import type { Act, ActResult } from '../contract.ts';
 import { applied, refused, unknown } from '../contract.ts';
+import type { TimeLeft } from '../daemon-act.ts';
 import { withDaemon } from '../daemon-act.ts';
 import { carriesMark, isOurs } from '../docker-marks.ts';
 
 export const act: Act<'engine-container'> = (context, spec) =>
-  withDaemon(context, async (daemon) => {
+  withDaemon(context, async (daemon, time) => {
     const { installation, engine, inHand } = context;
     const mark: Mark = { installation, kind: 'engine', id: spec.engineId, token: inHand.token };
     const image = await daemon.image(spec.imageId);
@@ -37,9 +38,12 @@ export const act: Act<'engine-container'> = (context, spec) =>
       socketFolder: engine.socketFolder,
       groupId: statSync(engine.confFolder).gid,
     });
-    const container = await create(daemon, request);
+    const container = await create(daemon, request, time);
     if (container === undefined)
-      return unknown('container_missing', `container ${request.name} has been created and cannot be found`);
+      return unknown(
+        'container_missing',
+        `the name ${request.name} is taken, or was just given, and no container has it`,
+      );
     if (!carriesMark(container.Config.Labels, mark))
       return refused('foreign_object', `container ${request.name} exists and is not ours`);
     const differences = containerDifferences(request, container);
@@ -48,14 +52,17 @@ export const act: Act<'engine-container'> = (context, spec) =>
       : removePartial(daemon, container.Id, differences);
   });
 
-/** @returns what has the name now: what was just made, or what was there */
-async function create(daemon: Daemon, request: ContainerRequest): Promise<ContainerInfo | undefined> {
+/** @returns what has the name now: what was just made, or what was there; undefined when nothing shows in time */
+async function create(daemon: Daemon, request: ContainerRequest, time: TimeLeft): Promise<ContainerInfo | undefined> {
   try {
     return await daemon.container(await daemon.createContainer(request));
   } catch (error) {
     if (!isDaemonError(error, 'conflict')) throw error;
-    // The name is taken. Where it is only reserved (a create that failed or is under way) nothing has it yet (B054).
-    return daemon.container(request.name);
+  }
+  // The name is taken, and can be so for a while before anything has it: a create may be under way (B054).
+  for (;;) {
+    const there = await daemon.container(request.name);
+    if (there !== undefined || !(await time.pause())) return there;
   }
 }
 
