@@ -45,7 +45,7 @@ async function createPatiently(name: string): Promise<OperationView> {
   );
 }
 
-async function allSucceed(operations: readonly OperationView[]): Promise<void> {
+async function expectAllSucceed(operations: readonly OperationView[]): Promise<void> {
   const ended = await Promise.all(operations.map(({ id }) => installation.ended(id, 180_000)));
   expect(ended.filter(({ state }) => state !== 'succeeded')).toEqual([]);
   made.push(...ended.map(({ environmentId }) => environmentId ?? ''));
@@ -66,7 +66,7 @@ test('creates that are asked for while the broker is stopped for 30 seconds are 
   await setTimeout(Math.max(0, stoppedAt + 30_000 - Date.now()));
   await run('docker', ['start', broker], { env: docker });
   const after = await installation.create(`broker-${tag}-8`);
-  await allSucceed([...before, ...during, after]);
+  await expectAllSucceed([...before, ...during, after]);
   // And the queue is consumed again.
   const catalog = await installation.catalog();
   await waitUntil('every outbox row is published', async () => {
@@ -89,7 +89,7 @@ test.each(['restart', 'kill'] as const)(
       await run('docker', ['start', catalog], { env: docker });
     }
     const during = await Promise.all([3, 4].map((index) => createPatiently(`catalog-${how}-${tag}-${index}`)));
-    await allSucceed([...before, ...during]);
+    await expectAllSucceed([...before, ...during]);
   },
   240_000,
 );
@@ -115,7 +115,7 @@ test('B092: a request is answered in five seconds while the catalog is paused, a
     });
     return again.status === 202 && again.body;
   });
-  await allSucceed([operation]);
+  await expectAllSucceed([operation]);
   const listed = await installation.request<{ items: unknown[] }>(
     'GET',
     `/v1/projects/default/environments?name=${name}`,

@@ -47,7 +47,7 @@ export type {
   ShownOperation,
   VisibleProjects,
 } from './statements/shown.ts';
-export { loadEngine, loadEngines, loadLogins, loadOperation, readFlags } from './statements/situation.ts';
+export { loadEngine, loadEngines, loadLogins, loadOperation } from './statements/situation.ts';
 export type { OperationInFull } from './statements/situation.ts';
 export { noteWaiting, openJob, openJobs, requestEngineStart } from './statements/jobs.ts';
 export type { OpenJob } from './statements/jobs.ts';
