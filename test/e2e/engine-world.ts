@@ -165,7 +165,7 @@ function giveAway(path: string, { uid, gid }: { readonly uid: number; readonly g
   if (statSync(path).isDirectory()) for (const name of readdirSync(path)) giveAway(join(path, name), { uid, gid });
 }
 
-export function freePort(): Promise<number> {
+function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once('error', reject);
