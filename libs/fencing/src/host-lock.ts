@@ -15,7 +15,8 @@ import {
   statfsSync,
   statSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { hostLockFiles } from '#settings';
 
 export class HostLockRefused extends Error {
   readonly code: 'lock_busy' | 'lock_folder';
@@ -66,7 +67,7 @@ export async function takeHostLock(
   runtimeFolder: string | undefined,
   waitSeconds: number,
 ): Promise<HostLock> {
-  const lock = openLockFile(`${installation}.${hostId}.lock`, runtimeFolder);
+  const lock = openLockFile(hostLockFiles(installation, hostId, runtimeFolder));
   // flock(1) locks the open file description it is given and exits; the lock stays with our descriptor.
   const helper = spawn('flock', ['--wait', String(waitSeconds), '3'], {
     stdio: ['ignore', 'ignore', 'ignore', lock.descriptor],
@@ -89,16 +90,15 @@ export async function takeHostLock(
   return lock;
 }
 
-/** `/run/lock/surefoot` where that can be used, else the user's runtime folder; never the state folder, which can be copied. */
-function openLockFile(name: string, runtimeFolder: string | undefined): HostLock {
-  const folders = ['/run/lock/surefoot', ...(runtimeFolder === undefined ? [] : [join(runtimeFolder, 'surefoot')])];
+/** In the first folder that can be used. */
+function openLockFile(paths: readonly string[]): HostLock {
   const failures: string[] = [];
-  for (const folder of folders) {
+  for (const path of paths) {
+    const folder = dirname(path);
     try {
       // Shared like /tmp is: whoever comes first must not shut out another user's installation, whose lock has its own name.
       if (mkdirSync(folder, { recursive: true }) !== undefined) chmodSync(folder, 0o1777);
       assertLocalFileSystem(folder);
-      const path = join(folder, name);
       return { path, descriptor: openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600) };
     } catch (error) {
       failures.push(error instanceof Error ? error.message : folder);

@@ -1,4 +1,5 @@
 export { enginePlace, socketFolder } from './engine-place.ts';
+export { hostLockFiles } from './host-lock-files.ts';
 export { homePaths } from './home-paths.ts';
 export type { HomePaths } from './home-paths.ts';
 export { InvalidSettings } from './local-env.ts';

@@ -1,0 +1,42 @@
+/** What the gateway says: that it is ready, that the key is good, and what waits for somebody. */
+import type { Case, Engine, Operation, Project } from '../api.ts';
+import type { RestClient } from '../rest-client.ts';
+import { failed, ok, warning, type Finding } from './finding.ts';
+
+export async function checkGateway(client: RestClient, url: string): Promise<Finding> {
+  await client.get('/health/ready');
+  await client.page<Project>('/v1/projects', { limit: '1' });
+  return ok('gateway', `ready at ${url}, and the API key is accepted`);
+}
+
+export async function checkEngines(client: RestClient): Promise<Finding> {
+  const engines = (await client.list<Engine>('/v1/admin/engines')).filter(({ state }) => state !== 'failed');
+  if (engines.length === 0) return failed('engines', 'there is none: run npm start, which asks for one');
+  const bad = engines.filter(({ state, waitingFor }) => state !== 'ready' || waitingFor !== undefined);
+  const text = (bad.length === 0 ? engines : bad)
+    .map(
+      ({ name, state, waitingFor }) =>
+        `${name} is ${state}${waitingFor === undefined ? '' : `, waiting for ${waitingFor}`}`,
+    )
+    .join('; ');
+  return bad.length === 0 ? ok('engines', text) : warning('engines', text);
+}
+
+export async function checkCases(client: RestClient): Promise<Finding> {
+  const cases = await client.list<Case>('/v1/admin/cases', { state: 'open' });
+  if (cases.length === 0) return ok('cases', 'none is open');
+  const [first] = cases;
+  return warning('cases', `${cases.length} open, the newest: ${first?.reason.message ?? ''}; see: surefoot case list`);
+}
+
+const STUCK_AFTER_MS = 60_000;
+
+export async function checkOperations(client: RestClient): Promise<Finding> {
+  const queued = await client.list<Operation>('/v1/operations', { state: 'queued' });
+  const old = queued.filter(({ createdAt }) => Date.now() - Date.parse(createdAt) > STUCK_AFTER_MS);
+  if (old.length === 0)
+    return ok('operations', queued.length === 0 ? 'none waits' : `${queued.length} wait for their turn`);
+  const oldest = old.at(-1);
+  const why = oldest?.waitingFor === undefined ? 'no reason is given' : `it waits for ${oldest.waitingFor}`;
+  return warning('operations', `${old.length} wait for more than a minute; the oldest is ${oldest?.id ?? ''}: ${why}`);
+}

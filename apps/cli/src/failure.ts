@@ -1,0 +1,87 @@
+/** Why a command did not do what it was asked, and what it exits with (DESIGN §9). */
+import { PROBLEMS, type ExitCode, type FieldFault, type ProblemCode } from '#kernel';
+import type { Operation, ProblemDocument } from './api.ts';
+
+export const EXIT = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  refused: 3,
+  blocked: 4,
+  unreachable: 5,
+  timedOut: 6,
+} as const satisfies Record<string, ExitCode>;
+
+export interface FailureMore {
+  /** What to do now. */
+  readonly next?: string;
+  readonly errors?: readonly FieldFault[];
+  /** As the gateway showed it, for programs. */
+  readonly operation?: Operation;
+  readonly cause?: unknown;
+}
+
+export class CommandFailure extends Error {
+  readonly exit: ExitCode;
+  /** Stable, for programs. */
+  readonly code: string;
+  readonly next: string | undefined;
+  readonly errors: readonly FieldFault[];
+  readonly operation: Operation | undefined;
+
+  constructor(exit: ExitCode, code: string, message: string, more: FailureMore = {}) {
+    super(message, 'cause' in more ? { cause: more.cause } : {});
+    this.name = 'CommandFailure';
+    this.exit = exit;
+    this.code = code;
+    this.next = more.next;
+    this.errors = more.errors ?? [];
+    this.operation = more.operation;
+  }
+}
+
+/** A refusal of the gateway. */
+export class Refusal extends CommandFailure {
+  readonly problem: ProblemDocument;
+
+  constructor(problem: ProblemDocument) {
+    const next = nextStep(problem);
+    super(exitOf(problem.code), problem.code, problem.detail, {
+      errors: problem.errors ?? [],
+      ...(next === undefined ? {} : { next }),
+    });
+    this.problem = problem;
+  }
+}
+
+/** A code that is newer than this program is refused like any other. */
+function exitOf(code: string): ExitCode {
+  return Object.hasOwn(PROBLEMS, code) ? PROBLEMS[code as ProblemCode].exit : EXIT.refused;
+}
+
+function nextStep({ code, operationId }: ProblemDocument): string | undefined {
+  if (code === 'unauthenticated')
+    return 'set SUREFOOT_API_KEY, or name the state folder that holds it in SUREFOOT_HOME';
+  if (code === 'catalog_unavailable') return 'try again, or run: surefoot doctor';
+  if (operationId !== undefined) return `see: surefoot op show ${operationId}`;
+  return undefined;
+}
+
+/** An operation that ended as something else than `succeeded`. */
+export function endedBadly(operation: Operation): CommandFailure {
+  const { kind, id, state, reason, caseId } = operation;
+  const why = reason === null ? '' : `: ${reason.message} (${reason.code})`;
+  if (state === 'blocked')
+    return new CommandFailure(EXIT.blocked, 'blocked', `${kind} is blocked${why}`, {
+      operation,
+      next:
+        caseId === undefined
+          ? `see: surefoot op show ${id}`
+          : `it waits for a decision on its case: surefoot case show ${caseId}`,
+    });
+  const code = reason?.code ?? state;
+  return new CommandFailure(EXIT.failed, code, `${kind} ${state}${why}`, {
+    operation,
+    next: `see: surefoot op show ${id}`,
+  });
+}
