@@ -64,8 +64,8 @@ export function isUnavailable(error: unknown): boolean {
 /** The server answered: the transaction's end is known from the answer itself. */
 export function isServerAnswer(error: unknown): boolean {
   const code = sqlState(error);
-  // 57P01 to 57P03 also end the connection, so they do not tell what became of a COMMIT.
-  return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('08') && !code.startsWith('57P0');
+  // EPIPE looks like a SQLSTATE. 57P01 to 57P03 also end the connection, so they do not tell what became of a COMMIT.
+  return code !== undefined && !UNAVAILABLE_CODES.has(code) && /^(?!08|57P0)[0-9A-Z]{5}$/.test(code);
 }
 
 /** The unique constraint or index that an insert met. */

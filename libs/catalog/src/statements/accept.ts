@@ -147,6 +147,10 @@ const OPEN = /* sql */ `
    where o.environment_id = $1 and o.state in ('queued', 'running', 'blocked')
    order by o.id for update of o`;
 
+const OPEN_DELETE = /* sql */ `
+  select id from operations
+   where environment_id = $1 and kind = 'environment.delete' and state in ('queued', 'running', 'blocked')`;
+
 const TO_DELETE = /* sql */ `
   select v.state, v.project_id, v.engine_id, g.host_id, v.xmin::text as version
     from environments v join engines g on g.id = v.engine_id
@@ -191,13 +195,14 @@ export async function acceptEnvironmentDelete(tx: Tx, remove: EnvironmentToDelet
     ...(waitingFor === undefined ? { environmentState: OPERATIONS[kind].environment.open } : { waitingFor }),
   });
   if (queued) return { answer: 'accepted', operationId };
-  // Another delete was accepted between the look at the operations and the lock on the environment.
-  const other = (await tx.query<OpenOperation>(OPEN, [environmentId])).find((operation) => operation.kind === kind);
+  // Another delete was accepted between the look at the operations and the lock on the environment. It is read without a
+  // lock: the environment is locked here already, and whoever locks in the right order would wait for that one for ever.
+  const [other] = await tx.query<{ id: string }>(OPEN_DELETE, [environmentId]);
   if (other === undefined) throw new CatalogUnavailable('the delete in the way has ended meanwhile');
   return secondDelete(other, operationId);
 }
 
-function secondDelete(other: OpenOperation, operationId: string): Accepted {
+function secondDelete(other: { readonly id: string }, operationId: string): Accepted {
   // This very request: its first try committed while this one waited for it.
   if (other.id === operationId) return { answer: 'already', operationId };
   throw new Problem('environment_busy', 'the environment is being deleted', { members: { operationId: other.id } });
