@@ -38,10 +38,11 @@ try {
 }
 
 async function main(): Promise<number> {
-  rmSync(readyFile, { force: true });
   assertLocalFileSystem(settings.home);
   const lock = await takeLock(log);
   if (lock === undefined) return 3;
+  // Only under the lock: until then it is another worker's.
+  rmSync(readyFile, { force: true });
   const catalog = Catalog.open({ url: settings.catalogUrl, applicationName: 'surefoot worker', maxConnections: 4 });
   const pair = new Pair(lock.descriptor, log);
   const places = new Places(catalog, settings, log);

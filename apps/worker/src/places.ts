@@ -8,11 +8,11 @@ import { acceptPlace, engineAge, hostAge, loadEngine, loadEngines, refusePlace, 
 import { EngineAway, findTokens, isStopped, observePin } from '#engines';
 import { CONTROL_DATABASE, readEngineAge, readKnownTokens } from '#fencing';
 import type { Logger, Reason } from '#kernel';
-import type { EffectKind } from '#protocol';
+import type { AgeRecord, EffectKind } from '#protocol';
 import { compareAge, pinDifferences } from '#protocol';
 import type { Client } from '#postgres';
 import { errorSentence } from '#postgres';
-import { readEpoch } from '#receipts';
+import { readEpoch, UnreadableRecord } from '#receipts';
 import type { Settings } from '#settings';
 import { enginePlace } from '#settings';
 import { WatchedConnection } from './watched-connection.ts';
@@ -67,7 +67,7 @@ export class Places {
     const { hostId, paths } = this.#settings;
     const { record, settledClaim } = await hostAge(this.#catalog, hostId);
     this.#hostIdentity = record.identity;
-    return this.#record({ hostId }, compareAge(`host ${hostId}`, record, settledClaim, readEpoch(paths.epoch)));
+    return this.#record({ hostId }, compareEpoch(hostId, paths.epoch, record, settledClaim));
   }
 
   /** @returns why the engine takes no work now: it is away, or it is refused */
@@ -157,5 +157,15 @@ export class Places {
     }
     this.#checked.add(key);
     return reason;
+  }
+}
+
+/** A torn record is no absent one (invariant 7): it refuses by itself. */
+function compareEpoch(hostId: string, path: string, record: AgeRecord, settledClaim: number): Reason | undefined {
+  try {
+    return compareAge(`host ${hostId}`, record, settledClaim, readEpoch(path));
+  } catch (error) {
+    if (error instanceof UnreadableRecord) return { code: 'unreadable_record', message: error.message };
+    throw error;
   }
 }
