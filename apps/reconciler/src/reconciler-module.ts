@@ -14,7 +14,7 @@ const PUBLISH_DEADLINE_MS = 4_000;
 export const RELAY_LOOP = Symbol('relay loop');
 
 @Module({})
-export class ReconcilerModule {}
+class ReconcilerModule {}
 
 export function reconcilerModule(settings: Settings, logger: Logger): DynamicModule {
   const { catalogUrl, brokerUrl, paths } = settings;

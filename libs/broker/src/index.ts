@@ -1,5 +1,5 @@
 export { BackOff } from './back-off.ts';
-export { BrokerRefused, BrokerUnavailable } from './errors.ts';
+export { BrokerUnavailable } from './errors.ts';
 export type { JobMessage } from './job-message.ts';
 export { JOB_PATTERN, JobServer } from './job-server.ts';
 export type { JobServerOptions, JobServerReport } from './job-server.ts';

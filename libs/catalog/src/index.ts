@@ -25,7 +25,7 @@ export { hasOutbox, markPublished, takeOutbox } from './statements/outbox.ts';
 export type { OutboxRow } from './statements/outbox.ts';
 export { createProject, findProject } from './statements/projects.ts';
 export type { Project } from './statements/projects.ts';
-export { ForeignCatalog, hostIdentity, requestFirstEngine, seedCatalog } from './statements/setup.ts';
+export { hostIdentity, requestFirstEngine, seedCatalog } from './statements/setup.ts';
 export {
   backlog,
   environmentsById,

@@ -18,7 +18,7 @@ const TEXTS: readonly (readonly [RegExp, string])[] = [
 const DEPTH_MAX = 6;
 const CAUSES_MAX = 8;
 
-export function redactText(text: string): string {
+function redactText(text: string): string {
   return TEXTS.reduce((redacted, [pattern, replacement]) => redacted.replace(pattern, replacement), text);
 }
 
@@ -49,7 +49,7 @@ interface ErrorFields {
  * Only these fields: an error of pg also carries `detail`, `where` and `internalQuery`, which quote values of the row or
  * of the statement.
  */
-export function describeError(error: Error, causes = 0): ErrorFields {
+function describeError(error: Error, causes = 0): ErrorFields {
   const { name, message, stack } = error;
   const code = (error as { code?: unknown }).code;
   const deeper = (inner: unknown): unknown =>

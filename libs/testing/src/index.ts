@@ -1,3 +1,5 @@
+export { problem, ScriptedGateway } from './scripted-gateway.ts';
+export type { ScriptedAnswer } from './scripted-gateway.ts';
 export { inStackContainer } from './stack-container.ts';
 export { TcpProxy } from './tcp-proxy.ts';
 export { waitUntil } from './wait-until.ts';

@@ -8,7 +8,7 @@ import { writeAudit } from './audit.ts';
 import { ENQUEUE } from './claims.ts';
 
 /** The catalog belongs to another installation. Nothing was changed. */
-export class ForeignCatalog extends Error {
+class ForeignCatalog extends Error {
   constructor(found: string, expected: string) {
     super(
       `the catalog belongs to installation ${found}, this state folder to ${expected}: ` +

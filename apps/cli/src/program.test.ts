@@ -1,0 +1,316 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { problem, ScriptedGateway, type ScriptedAnswer } from '#testing';
+import type { Environment, Operation } from './api.ts';
+import { runProgram } from './program.ts';
+
+const ENVIRONMENT_ID = '9b98e2ec-29e0-4809-b9e9-471b2bac817f';
+const OPERATION_ID = '5a4fd314-5631-4d27-aaab-7c6780e38265';
+const CASE_ID = '0b9d2f3e-5b77-4c0e-9a55-0f6c1d2e3f40';
+const COLLECTION = '/v1/projects/default/environments';
+const ENVIRONMENT = `/v1/environments/${ENVIRONMENT_ID}`;
+const OPERATION = `/v1/operations/${OPERATION_ID}`;
+
+function environment(changes: Partial<Environment> = {}): Environment {
+  return {
+    id: ENVIRONMENT_ID,
+    project: 'default',
+    name: 'pr-1',
+    state: 'ready',
+    engine: 'main',
+    host: 'local',
+    profile: 'local',
+    extensions: [],
+    connectionLimit: 20,
+    labels: {},
+    connection: {
+      host: 'localhost',
+      port: 15433,
+      database: 'pr-1_9b98e2ec',
+      users: { migrate: 'pr-1_9b98e2ec_migrate', app: 'pr-1_9b98e2ec_app', readonly: 'pr-1_9b98e2ec_readonly' },
+      sslmode: 'verify-full',
+    },
+    createdAt: '2026-01-01T00:00:00.000Z',
+    ...changes,
+  };
+}
+
+function operation(state: Operation['state'], changes: Partial<Operation> = {}): Operation {
+  const at = '2026-01-01T00:00:00.000Z';
+  return {
+    id: OPERATION_ID,
+    kind: 'environment.create',
+    environmentId: ENVIRONMENT_ID,
+    state,
+    stage: state,
+    attempt: 1,
+    effects: [
+      { kind: 'roles', outcome: 'applied', startedAt: at, settledAt: '2026-01-01T00:00:00.012Z' },
+      { kind: 'database', outcome: 'pending', startedAt: at, settledAt: null },
+    ],
+    reason: null,
+    createdAt: at,
+    finishedAt: null,
+    ...changes,
+  };
+}
+
+let gateway: ScriptedGateway;
+let out: string[];
+let err: string[];
+let confirmed: boolean | undefined;
+
+beforeEach(async () => {
+  gateway = await ScriptedGateway.start();
+  out = [];
+  err = [];
+  confirmed = undefined;
+});
+
+afterEach(() => gateway.close());
+
+async function run(...args: readonly string[]): Promise<number> {
+  const terminal = {
+    stderrIsTerminal: true,
+    stdinIsTerminal: confirmed !== undefined,
+    out: (text: string): void => void out.push(text),
+    err: (text: string): void => void err.push(text),
+    confirm: async () => confirmed === true,
+  };
+  return runProgram(args, terminal, gateway.env);
+}
+
+function calls(): readonly string[] {
+  return gateway.asked.map(({ call }) => call);
+}
+
+/** Nothing is under way for the environment but what is named. */
+function underWay(...open: readonly Operation[]): void {
+  for (const state of ['blocked', 'running', 'queued']) {
+    const found = open.filter((candidate) => candidate.state === state);
+    const call = `GET /v1/operations?environment=${ENVIRONMENT_ID}&state=${state}&limit=1`;
+    const empty: ScriptedAnswer = { body: { items: [], nextCursor: null } };
+    gateway.answer(call, ...(found.length === 0 ? [empty] : [{ body: { items: found, nextCursor: null } }, empty]));
+  }
+}
+
+function exists(): void {
+  gateway.answer(`POST ${COLLECTION}`, {
+    status: 409,
+    body: problem('environment_exists', { environmentId: ENVIRONMENT_ID }),
+  });
+}
+
+describe('env create --wait', () => {
+  test('makes the environment, tells effects as they settle, and shows what was made', async () => {
+    gateway.answer(`POST ${COLLECTION}`, { status: 202, body: operation('queued', { effects: [] }) });
+    gateway.answer(`GET ${OPERATION}`, { body: operation('running') }, { body: operation('succeeded') });
+    gateway.answer(`GET ${OPERATION}/events`, {
+      text: `event: operation\ndata: ${JSON.stringify(operation('running'))}\n\n`,
+    });
+    gateway.answer(`GET ${ENVIRONMENT}`, { body: environment() });
+    underWay();
+    expect(await run('env', 'create', 'pr-1', '--wait', '--extension', 'pgcrypto', '--label', 'team=a=b')).toBe(0);
+    expect(gateway.asked[0]?.body).toEqual({ name: 'pr-1', extensions: ['pgcrypto'], labels: { team: 'a=b' } });
+    expect(err).toEqual(['  roles              applied      12 ms']);
+    expect(out.join()).toContain('localhost:15433');
+  });
+
+  test('with --json there is JSON on standard output and nothing on standard error', async () => {
+    gateway.answer(`POST ${COLLECTION}`, { status: 202, body: operation('succeeded') });
+    gateway.answer(`GET ${OPERATION}`, { body: operation('succeeded') });
+    gateway.answer(`GET ${ENVIRONMENT}`, { body: environment() });
+    underWay();
+    expect(await run('env', 'create', 'pr-1', '--wait', '--json')).toBe(0);
+    expect(JSON.parse(out.join())).toEqual(environment());
+    expect(err).toEqual([]);
+  });
+
+  test('a request whose answer was lost is repeated with the same key, not made twice', async () => {
+    gateway.answer(
+      `POST ${COLLECTION}`,
+      'drop',
+      { status: 503, body: problem('catalog_unavailable') },
+      {
+        status: 202,
+        body: operation('succeeded'),
+      },
+    );
+    gateway.answer(`GET ${OPERATION}`, { body: operation('succeeded') });
+    gateway.answer(`GET ${ENVIRONMENT}`, { body: environment() });
+    underWay();
+    expect(await run('env', 'create', 'pr-1', '--wait')).toBe(0);
+    const keys = gateway.asked.slice(0, 3).map(({ headers }) => headers['idempotency-key']);
+    expect(new Set(keys).size).toBe(1);
+    expect(keys[0]).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  test('B122 B124: an environment that is there is shown, and that is no error', async () => {
+    exists();
+    gateway.answer(`GET ${ENVIRONMENT}`, { body: environment() });
+    underWay();
+    expect(await run('env', 'create', 'pr-1', '--wait')).toBe(0);
+    expect(err).toEqual(['environment pr-1 exists already, it is ready']);
+    expect(out.join()).toContain(ENVIRONMENT_ID);
+  });
+
+  test('what is there with other settings than asked for is refused, naming them', async () => {
+    exists();
+    gateway.answer(`GET ${ENVIRONMENT}`, { body: environment({ extensions: ['citext'] }) });
+    expect(await run('env', 'create', 'pr-1', '--wait', '--extension', 'pgcrypto', '--connection-limit', '5')).toBe(3);
+    expect(err[0]).toContain('it has ["citext"], asked for is ["pgcrypto"]; connectionLimit: it has 20');
+  });
+
+  test('one that another run is making is waited for', async () => {
+    exists();
+    gateway.answer(`GET ${ENVIRONMENT}`, { body: environment({ state: 'provisioning' }) }, { body: environment() });
+    underWay(operation('running'));
+    gateway.answer(`GET ${OPERATION}`, { body: operation('succeeded') });
+    expect(await run('env', 'create', 'pr-1', '--wait')).toBe(0);
+  });
+
+  test('B127: one that is being deleted is waited for, and then made anew', async () => {
+    gateway.answer(
+      `POST ${COLLECTION}`,
+      { status: 409, body: problem('environment_exists', { environmentId: ENVIRONMENT_ID }) },
+      { status: 202, body: operation('succeeded') },
+    );
+    underWay(operation('running', { kind: 'environment.delete' }));
+    gateway.answer(
+      `GET ${OPERATION}`,
+      { body: operation('succeeded', { kind: 'environment.delete' }) },
+      { body: operation('succeeded') },
+    );
+    gateway.answer(
+      `GET ${ENVIRONMENT}`,
+      { body: environment({ state: 'deleting' }) },
+      { body: environment({ state: 'deleted' }) },
+      { body: environment() },
+    );
+    expect(await run('env', 'create', 'pr-1', '--wait')).toBe(0);
+    expect(calls().filter((call) => call.startsWith('POST'))).toHaveLength(2);
+  });
+
+  test('one that is blocked exits with 4 and names the case', async () => {
+    exists();
+    gateway.answer(`GET ${ENVIRONMENT}`, { body: environment({ state: 'blocked' }) });
+    const blocked = operation('blocked', {
+      caseId: CASE_ID,
+      reason: { code: 'outcome_unknown', message: 'who knows' },
+    });
+    underWay(blocked);
+    gateway.answer(`GET ${OPERATION}`, { body: blocked });
+    expect(await run('env', 'create', 'pr-1', '--wait')).toBe(4);
+    expect(err.join('\n')).toContain('who knows (outcome_unknown)');
+    expect(err.join('\n')).toContain(`surefoot case show ${CASE_ID}`);
+  });
+
+  test('a create that fails exits with 1 and its reason; with --json the operation is told too', async () => {
+    const ended = operation('failed', { reason: { code: 'extension', message: 'no such extension' } });
+    gateway.answer(`POST ${COLLECTION}`, { status: 202, body: operation('queued') });
+    gateway.answer(`GET ${OPERATION}`, { body: ended });
+    expect(await run('env', 'create', 'pr-1', '--wait', '--json')).toBe(1);
+    expect(out).toEqual([]);
+    expect(JSON.parse(err.join())).toMatchObject({ code: 'extension', exitCode: 1, operation: { id: OPERATION_ID } });
+  });
+
+  test('a deadline exits with 6 and says how to go on', async () => {
+    gateway.answer(`POST ${COLLECTION}`, { status: 202, body: operation('queued') });
+    gateway.answer(`GET ${OPERATION}`, { body: operation('queued', { waitingFor: 'the engine' }) });
+    gateway.answer(`GET ${OPERATION}/events`, { text: ': nothing yet\n\n' });
+    expect(await run('env', 'create', 'pr-1', '--wait', '--timeout', '1')).toBe(6);
+    expect(err.at(-2)).toContain('it is queued, waiting for the engine');
+    expect(err.at(-1)).toContain(`surefoot op watch ${OPERATION_ID}`);
+  });
+
+  test('a gateway that goes away in mid-operation is waited for', async () => {
+    gateway.answer(`POST ${COLLECTION}`, { status: 202, body: operation('queued') });
+    gateway.answer(`GET ${OPERATION}`, { body: operation('running') }, 'drop', 'drop', {
+      body: operation('succeeded'),
+    });
+    gateway.answer(`GET ${OPERATION}/events`, 'drop');
+    gateway.answer(`GET ${ENVIRONMENT}`, { body: environment() });
+    underWay();
+    expect(await run('env', 'create', 'pr-1', '--wait')).toBe(0);
+  });
+});
+
+describe('other commands', () => {
+  test('without --wait a name that is taken is refused, with both ways on', async () => {
+    exists();
+    expect(await run('env', 'create', 'pr-1')).toBe(3);
+    expect(err.at(-1)).toContain('--wait');
+  });
+
+  test('a delete is never made without a yes', async () => {
+    gateway.answer(`GET ${COLLECTION}?name=pr-1`, { body: { items: [environment()], nextCursor: null } });
+    expect(await run('env', 'delete', 'pr-1')).toBe(2);
+    confirmed = false;
+    expect(await run('env', 'delete', 'pr-1')).toBe(3);
+    expect(calls().some((call) => call.startsWith('DELETE'))).toBe(false);
+    confirmed = true;
+    gateway.answer(`DELETE ${ENVIRONMENT}`, { status: 202, body: operation('queued', { kind: 'environment.delete' }) });
+    expect(await run('env', 'delete', 'pr-1')).toBe(0);
+  });
+
+  test('of a name’s environments the living one is meant, and a name like an id is a name too', async () => {
+    const failed = environment({ id: OPERATION_ID, state: 'failed' });
+    gateway.answer(`GET ${COLLECTION}?name=pr-1`, { body: { items: [failed, environment()], nextCursor: null } });
+    expect(await run('env', 'show', 'pr-1', '--json')).toBe(0);
+    expect(JSON.parse(out.join())).toEqual(environment());
+    gateway.answer(`GET ${COLLECTION}?name=${CASE_ID}`, { body: { items: [environment()], nextCursor: null } });
+    expect(await run('env', 'show', CASE_ID)).toBe(0);
+  });
+
+  test('a list is read to its last page', async () => {
+    gateway.answer(`GET ${COLLECTION}?`, { body: { items: [environment()], nextCursor: 'more' } });
+    gateway.answer(`GET ${COLLECTION}?cursor=more`, {
+      body: { items: [environment({ name: 'pr-2' })], nextCursor: null },
+    });
+    expect(await run('env', 'list')).toBe(0);
+    expect(out.join().split('\n')).toHaveLength(3);
+  });
+
+  test('all faulty fields are told', async () => {
+    const errors = [
+      { field: 'name', code: 'name', message: 'a slash is not allowed' },
+      { field: 'extensions[0]', code: 'pattern', message: 'no extension' },
+    ];
+    gateway.answer(`POST ${COLLECTION}`, { status: 400, body: problem('invalid_request', { errors }) });
+    expect(await run('env', 'create', 'a/b')).toBe(2);
+    expect(err).toEqual(expect.arrayContaining(['  name: a slash is not allowed', '  extensions[0]: no extension']));
+  });
+
+  test.each([
+    [['env', 'creat', 'x'], 2],
+    [['env', 'create'], 2],
+    [['env', 'create', 'x', '--timeout', '0'], 2],
+    [['env', 'credentials', 'x', '--tier', 'root'], 2],
+    [['op', 'list', '--state', 'odd'], 2],
+    [['--help'], 0],
+    [['env', 'create', '--help'], 0],
+  ])('%j exits with %d', async (args, code) => {
+    expect(await run(...args)).toBe(code);
+  });
+
+  test('what is no gateway of ours is said, and is not taken for an answer', async () => {
+    gateway.answer('GET /v1/projects?', { status: 200, text: '<html>hello</html>' });
+    expect(await run('project', 'list')).toBe(5);
+    expect(err[0]).toContain('not from a gateway of Surefoot');
+  });
+
+  test('letters that turn or hide text on a terminal are shown by their number', async () => {
+    const name = 'pr\u202e1';
+    gateway.answer(`GET ${ENVIRONMENT}`, { body: environment({ name }) });
+    expect(await run('env', 'show', ENVIRONMENT_ID)).toBe(0);
+    expect(out.join()).toContain('pr\\u{202e}1');
+  });
+
+  test('the outcome of a watched operation is the exit code', async () => {
+    gateway.answer(`GET ${OPERATION}`, {
+      body: operation('cancelled', { reason: { code: 'cancelled', message: 'on request' } }),
+    });
+    expect(await run('op', 'watch', OPERATION_ID)).toBe(1);
+    gateway.answer(`GET ${OPERATION}`, { body: operation('succeeded') });
+    expect(await run('op', 'watch', OPERATION_ID)).toBe(0);
+  });
+});
