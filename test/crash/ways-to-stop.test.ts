@@ -1,7 +1,7 @@
 /** Ways in which the worker's processes end, other than all at once. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from '@jest/globals';
 import { InstallationUnderTest, waitUntil } from '#testing';
@@ -18,12 +18,21 @@ function npmStart(): void {
 
 const workerPid = (): number => Number(readFileSync(join(installation.home, 'run', 'worker.pid'), 'utf8'));
 
-/** The children of a process, by what they run. */
+/** The child of a process that runs a program of ours. */
 function child(parent: number, program: string): number {
-  const pids = execFileSync('ps', ['-o', 'pid=,args=', '--ppid', String(parent)], { encoding: 'utf8' });
-  const found = pids.split('\n').find((line) => line.includes(program));
+  const found = readdirSync('/proc').find((pid) => {
+    try {
+      // Field 4 of stat is the parent; the name before it may hold anything, so what follows its last bracket is read.
+      const [, ppid] = readFileSync(`/proc/${pid}/stat`, 'utf8')
+        .replace(/^.*\) /s, '')
+        .split(' ');
+      return Number(ppid) === parent && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`${program}.js`);
+    } catch {
+      return false;
+    }
+  });
   if (found === undefined) throw new Error(`process ${parent} has no ${program}`);
-  return Number.parseInt(found.trim(), 10);
+  return Number(found);
 }
 
 function isAlive(pid: number): boolean {
