@@ -140,7 +140,7 @@ test.each([
     expect(derived.slice(name.length)).toMatch(/^_[0-9a-f]{8}(_migrate|_app|_readonly)?$/);
   }
   const listed = await gateway.get(`/v1/projects/default/environments?name=${encodeURIComponent(name)}`);
-  expect(listed.body.items.map(({ id }: { id: string }) => id)).toEqual([body.environmentId]);
+  expect(listed.body.items.map(({ id }) => id)).toEqual([body.environmentId]);
 });
 
 test.each(['', 'a/b', 'pg_x', 'a\nb', 'a\0b', 'a\u2028b', '日'.repeat(16), 'x'.repeat(46)])(
@@ -155,7 +155,7 @@ test.each(['', 'a/b', 'pg_x', 'a\nb', 'a\0b', 'a\u2028b', '日'.repeat(16), 'x'.
 );
 
 test('a name with half a surrogate pair is a 400, however JSON spells it', async () => {
-  expect((await gateway.create('', { raw: '{"name":"a\\ud800"}' })).body.errors[0].field).toBe('name');
+  expect((await gateway.create('', { raw: '{"name":"a\\ud800"}' })).body.errors[0]?.field).toBe('name');
 });
 
 test('an extension that the engine lacks is refused with those it has', async () => {

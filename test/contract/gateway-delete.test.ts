@@ -93,7 +93,7 @@ test('B127: after a delete the same name works at once, in no list is the old on
   const again = await gateway.create(name);
   expect(again.status).toBe(202);
   const listed = await gateway.get(`/v1/projects/default/environments?name=${name}`);
-  expect(listed.body.items.map((item: { id: string }) => item.id)).toEqual([again.body.environmentId]);
+  expect(listed.body.items.map((item) => item.id)).toEqual([again.body.environmentId]);
   expect(await gateway.get(`/v1/environments/${id}`)).toMatchObject({ status: 200, body: { state: 'deleted' } });
 });
 
@@ -188,7 +188,7 @@ test('behind a block a delete waits, and both it and the refusal to cancel name 
   const shown = await gateway.get(`/v1/admin/cases/${blocked.caseId}`);
   expect(shown.body).toMatchObject({ state: 'open', operationId: create, environmentId: id, evidence: { seen: 1 } });
   const { body: open } = await gateway.get('/v1/admin/cases');
-  expect(open.items.map((item: { id: string }) => item.id)).toContain(blocked.caseId);
+  expect(open.items.map((item) => item.id)).toContain(blocked.caseId);
   expect((await gateway.get('/v1/admin/cases?state=closed')).body.items).toEqual([]);
 });
 

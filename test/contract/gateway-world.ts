@@ -12,12 +12,34 @@ import { type OwnDatabase, ownDatabase, settings } from './catalog-server.ts';
 
 const PROGRAM = resolve('dist/apps/gateway/src/main.js');
 
+/** What the answers of all routes hold, each some of it; a test compares what it expects there. */
+export interface AnswerBody {
+  readonly id: string;
+  readonly environmentId: string;
+  readonly name: string;
+  readonly kind: string;
+  readonly state: string;
+  readonly waitingFor: string;
+  readonly caseId: string;
+  readonly connection: { readonly database: string; readonly users: Readonly<Record<string, string>> };
+  readonly items: readonly AnswerBody[];
+  readonly nextCursor: string | null;
+  readonly logins: readonly {
+    readonly tier: string;
+    readonly user: string;
+    readonly password: string;
+    readonly uri: string;
+  }[];
+  readonly code: string;
+  readonly errors: readonly { readonly field: string; readonly code: string; readonly message: string }[];
+}
+
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  // What a test reads of an answer, it compares.
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- see above
-  readonly body: any;
+  readonly body: AnswerBody;
+  /** As it came. */
+  readonly text: string;
 }
 
 export interface Asked {
@@ -129,7 +151,8 @@ export class GatewayUnderTest {
     });
     const text = await response.text();
     const isJson = /json/.test(response.headers.get('content-type') ?? '');
-    return { status: response.status, headers: response.headers, body: isJson ? (JSON.parse(text) as unknown) : text };
+    const parsed = (isJson ? JSON.parse(text) : {}) as AnswerBody;
+    return { status: response.status, headers: response.headers, body: parsed, text };
   }
 
   get(path: string, asked?: Asked): Promise<Answer> {

@@ -45,6 +45,9 @@ const FASTIFY_PROBLEMS: Readonly<Record<string, ProblemCode>> = {
   FST_ERR_MAX_PARAM_LENGTH: 'not_found',
 };
 
+/** What Nest itself refuses, by status: an address that it does not route. */
+const NEST_PROBLEMS: Readonly<Record<number, ProblemCode>> = { 400: 'invalid_request', 404: 'not_found' };
+
 const DETAILS: Partial<Record<ProblemCode, string>> = {
   body_too_large: 'a body has at most 256 KiB',
   unsupported_media_type: 'send the body as application/json',
@@ -70,7 +73,8 @@ export function toProblem(error: unknown): Problem {
   let cause = error;
   for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1, cause = cause.cause) {
     if (cause instanceof Problem) return cause;
-    const code = FASTIFY_PROBLEMS[(cause as { code?: string }).code ?? ''];
+    const { code: raised = '', status = 0 } = cause as { code?: string; status?: number };
+    const code = FASTIFY_PROBLEMS[raised] ?? (cause.name.endsWith('Exception') ? NEST_PROBLEMS[status] : undefined);
     if (code !== undefined) return new Problem(code, DETAILS[code] ?? 'the request cannot be served', { cause: error });
   }
   return new Problem('internal', 'the gateway failed; its log says more', { cause: error });

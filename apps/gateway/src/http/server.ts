@@ -69,5 +69,5 @@ function unrouted(request: FastifyRequest, reply: FastifyReply, routes: KnownRou
 
 function sendProblem(reply: FastifyReply, error: unknown): void {
   const document = problemDocument(toProblem(error));
-  void reply.code(document.status).type(PROBLEM_MEDIA_TYPE).send(JSON.stringify(document));
+  void reply.headers(SECURITY_HEADERS).code(document.status).type(PROBLEM_MEDIA_TYPE).send(JSON.stringify(document));
 }
