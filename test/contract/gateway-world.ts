@@ -168,13 +168,13 @@ export class GatewayUnderTest {
     return this.#output;
   }
 
-  get pid(): number {
-    return this.#process.pid ?? 0;
+  get ended(): boolean {
+    return this.#process.exitCode !== null || this.#process.signalCode !== null;
   }
 
   /** @returns how it ended */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | string> {
-    if (this.#process.exitCode === null && this.#process.signalCode === null) {
+    if (!this.ended) {
       const ended = once(this.#process, 'close');
       this.#process.kill(signal);
       await ended;
