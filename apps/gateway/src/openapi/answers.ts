@@ -16,6 +16,8 @@ export const BODY_PROBLEMS: readonly ProblemCode[] = [
   'unsupported_media_type',
 ];
 
+const LOCATION = { Location: { description: 'Where it can be looked at', schema: { type: 'string' as const } } };
+
 export function Answers(
   status: number,
   description: string,
@@ -23,7 +25,12 @@ export function Answers(
   problems: readonly ProblemCode[] = [],
 ): MethodDecorator {
   return applyDecorators(
-    ApiResponse({ status, description, ...(schema === undefined ? {} : { standardSchema: schema }) }),
+    ApiResponse({
+      status,
+      description,
+      ...(schema === undefined ? {} : { standardSchema: schema }),
+      ...(status === 201 || status === 202 ? { headers: LOCATION } : {}),
+    }),
     Refuses([...EVERYWHERE, ...problems]),
   );
 }

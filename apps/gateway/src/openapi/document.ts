@@ -12,7 +12,7 @@ export function openApiDocument(app: INestApplication): OpenAPIObject {
     .setDescription(DESCRIPTION)
     .setVersion('1')
     .setOpenAPIVersion('3.1.0')
-    .addBearerAuth({ type: 'http', scheme: 'bearer', description: 'An API key' }, 'key')
+    .addBearerAuth({ type: 'http', scheme: 'bearer', bearerFormat: 'API key' }, 'key')
     .addSecurityRequirements('key')
     .build();
   const document = SwaggerModule.createDocument(app, config, {
@@ -44,13 +44,15 @@ function convert(
     target: 'draft-2020-12',
     io: schemaType,
     unrepresentable: 'any',
+    // An answer may get more fields in a later version; a client that refuses them would break by itself.
+    override: ({ jsonSchema }) => {
+      if (schemaType === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+    },
   }) as JsonSchema;
-  const components = Object.fromEntries(
-    Object.entries($defs).map(([name, definition]) => [name, withoutId(definition)]),
-  );
-  const id = z.globalRegistry.get(schema)?.id;
-  if (id === undefined) return { schema: root, components };
-  return { schema: { $ref: `#/components/schemas/${id}` }, components: { ...components, [id]: withoutId(root) } };
+  return {
+    schema: root,
+    components: Object.fromEntries(Object.entries($defs).map(([name, definition]) => [name, withoutId(definition)])),
+  };
 }
 
 /** `id` is zod's name for it, not a keyword of JSON Schema. */

@@ -41,7 +41,7 @@ export const OperationPageSchema = z
 
 export const OperationQuerySchema = z.strictObject({
   ...PAGE_FIELDS,
-  environment: Id.optional().meta({ description: 'Id of an environment' }),
+  environment: z.uuid().optional().meta({ description: 'Id of an environment' }),
   state: z.enum(OPERATION_STATES).optional(),
   kind: z.enum(KINDS).optional(),
 });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { PROBLEMS } from '#kernel';
+import { Id } from './text.ts';
 
 const FieldFault = z
   .object({
@@ -19,7 +20,7 @@ export const ProblemSchema = z
     code: z.enum(Object.keys(PROBLEMS)),
     detail: z.string(),
     errors: z.array(FieldFault),
-    operationId: z.uuid().optional(),
-    environmentId: z.uuid().optional(),
+    operationId: Id.optional(),
+    environmentId: Id.optional(),
   })
   .meta({ id: 'Problem', description: 'RFC 9457, with a stable code' });
