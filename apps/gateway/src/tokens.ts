@@ -1,5 +1,4 @@
 /** What Nest injects by: classes of ours are plain, and wired in gateway.module.ts. */
-export const CATALOG_SOURCE = Symbol('CatalogSource');
 export const ENVIRONMENTS = Symbol('Environments');
 export const CREDENTIALS = Symbol('Credentials');
 export const OPERATIONS_ASKED = Symbol('Operations');

@@ -68,12 +68,6 @@ export function isServerAnswer(error: unknown): boolean {
   return code !== undefined && !UNAVAILABLE_CODES.has(code) && /^(?!08|57P0)[0-9A-Z]{5}$/.test(code);
 }
 
-/** The unique constraint or index that an insert met. */
-export function uniqueViolation(error: unknown): string | undefined {
-  if (sqlState(error) !== '23505') return undefined;
-  return (error as { constraint?: string }).constraint;
-}
-
 export function sqlState(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === 'string' ? code : undefined;

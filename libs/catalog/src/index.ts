@@ -2,7 +2,7 @@ export { Catalog, connectionSettings } from './catalog.ts';
 export type { CatalogOptions, CatalogPatience, Tx } from './catalog.ts';
 export { ENTITIES } from './entities/index.ts';
 export { CatalogSource } from './data-source.ts';
-export { CatalogFateUnknown, CatalogUnavailable, isUnavailable, uniqueViolation } from './errors.ts';
+export { CatalogFateUnknown, CatalogUnavailable } from './errors.ts';
 export { CatalogListener, OUTBOX_CHANNEL } from './listener.ts';
 export { findEngine, listEngines, listProjects } from './listings.ts';
 export { assertCatalogVersion, CatalogVersionMismatch, migrateCatalog } from './migrate.ts';
