@@ -18,9 +18,15 @@ function npmStart(): void {
 
 const workerPid = (): number => Number(readFileSync(join(installation.home, 'run', 'worker.pid'), 'utf8'));
 
-/** The child of a process that runs a program of ours. */
+/** The one child of a process that runs a program of ours. */
 function child(parent: number, program: string): number {
-  const found = readdirSync('/proc').find((pid) => {
+  const found = children(parent, program);
+  if (found.length !== 1) throw new Error(`process ${parent} has ${found.length} of ${program}, not one`);
+  return found[0]!;
+}
+
+function children(parent: number, program: string): readonly number[] {
+  const pids = readdirSync('/proc').filter((pid) => {
     try {
       // Field 4 of stat is the parent; the name before it may hold anything, so what follows its last bracket is read.
       const [, ppid] = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -31,8 +37,7 @@ function child(parent: number, program: string): number {
       return false;
     }
   });
-  if (found === undefined) throw new Error(`process ${parent} has no ${program}`);
-  return Number(found);
+  return pids.map(Number);
 }
 
 function isAlive(pid: number): boolean {
@@ -110,6 +115,9 @@ test.each(['guardian', 'runner'] as const)(
     expect(['succeeded', 'blocked']).toContain(ended.state);
     if (ended.state === 'blocked') expect(ended.reason?.code).toBe('outcome_unknown');
     expect(workerPid()).toBe(worker);
+    // One pair, not two: each could act.
+    await waitUntil('the pair is complete', () => children(worker, 'guardian').length === 1);
+    await waitUntil('the runner is there', () => children(child(worker, 'guardian'), 'runner').length === 1);
     const environment = await installation.ready(`after-${which}-${tag}`);
     await installation.ended((await installation.remove(environment.id)).id);
   },

@@ -11,7 +11,7 @@ import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { ActRequest, Reply, Request } from './messages.ts';
-import { LOCK_DESCRIPTOR, receiveReplies, receiveRequests, send } from './messages.ts';
+import { LIFELINE_DESCRIPTOR, LOCK_DESCRIPTOR, receiveReplies, receiveRequests, send } from './messages.ts';
 
 const RUNNER = fileURLToPath(new URL('./runner.js', import.meta.url));
 
@@ -33,7 +33,7 @@ receiveRequests(process.stdin, onRequest, () => {
 function startRunner(): ChildProcess {
   const child = spawn('setpriv', ['--pdeathsig', 'KILL', '--', process.execPath, RUNNER], {
     detached: true,
-    stdio: ['pipe', 'pipe', 'inherit', LOCK_DESCRIPTOR],
+    stdio: ['pipe', 'pipe', 'inherit', LOCK_DESCRIPTOR, LIFELINE_DESCRIPTOR],
   });
   const { stdin, stdout } = child;
   if (stdin === null || stdout === null) throw new TypeError('the runner has no pipes');

@@ -9,6 +9,8 @@ import type { EffectKind, EffectSpecs } from '#protocol';
 
 /** The lock's descriptor in guardian and runner: they hold it by having it open. */
 export const LOCK_DESCRIPTOR = 3;
+/** Open in guardian and runner, and used by neither: the worker sees its end when the last of the two is gone. */
+export const LIFELINE_DESCRIPTOR = 4;
 
 /** Worker → guardian → runner. */
 export interface ActRequest {

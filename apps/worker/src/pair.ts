@@ -5,11 +5,12 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from '#kernel';
 import type { ActResult } from '#effects';
 import type { ActRequest, PrepareRequest, Reply } from './messages.ts';
-import { receiveReplies, send } from './messages.ts';
+import { LIFELINE_DESCRIPTOR, receiveReplies, send } from './messages.ts';
 
 const GUARDIAN = fileURLToPath(new URL('./guardian.js', import.meta.url));
 /** A guardian that has not answered this long after the deadline it was given is frozen, and is killed. */
@@ -32,6 +33,8 @@ export class Pair {
   #ready: Promise<void>;
   #onReady: () => void = () => undefined;
   #stopping = false;
+  /** Pending while a guardian that ended by itself has no successor yet. */
+  #restart: NodeJS.Timeout | undefined;
 
   constructor(lockDescriptor: number, log: Logger) {
     this.#lockDescriptor = lockDescriptor;
@@ -74,6 +77,7 @@ export class Pair {
   /** Kills both, whatever they are doing, and waits until they are gone. */
   async stop(): Promise<void> {
     this.#stopping = true;
+    clearTimeout(this.#restart);
     const guardian = this.#guardian;
     if (guardian.exitCode !== null || guardian.signalCode !== null) return;
     const closed = once(guardian, 'close');
@@ -86,7 +90,7 @@ export class Pair {
 
   #start(): ChildProcess {
     const guardian = spawn('setpriv', ['--pdeathsig', 'KILL', '--', process.execPath, GUARDIAN], {
-      stdio: ['pipe', 'pipe', 'inherit', this.#lockDescriptor],
+      stdio: ['pipe', 'pipe', 'inherit', this.#lockDescriptor, 'pipe'],
     });
     const { stdin, stdout } = guardian;
     if (stdin === null || stdout === null) throw new TypeError('the guardian has no pipes');
@@ -96,7 +100,11 @@ export class Pair {
       // Without setpriv there is no worker: its supervisor gets to see why.
       throw error;
     });
-    // `close` waits for the pipes too, and the runner holds none of the guardian's, so the guardian's last line is in.
+    const lifeline = guardian.stdio[LIFELINE_DESCRIPTOR];
+    // Nothing is ever written to it; it is read so that its end is seen.
+    if (lifeline instanceof Socket) lifeline.resume();
+    // `close` comes when the process has ended and every pipe of it has closed. The runner holds the lifeline, so it has
+    // ended too by then, even when the guardian was killed and could not reap it.
     guardian.once('close', () => this.#onClose(guardian));
     return guardian;
   }
@@ -126,8 +134,8 @@ export class Pair {
       this.#log.warn('guardian ended; another one is started', {});
       this.#ready = this.#awaitReady();
       // A guardian that ends at once must not be started in a tight loop.
-      setTimeout(() => {
-        if (!this.#stopping) this.#guardian = this.#start();
+      this.#restart = setTimeout(() => {
+        this.#guardian = this.#start();
       }, RESTART_PAUSE_MS);
     }
     if (waiting !== undefined) this.#answer(waiting.effectId, { outcome: 'lost', why: 'guardian-ended' });
