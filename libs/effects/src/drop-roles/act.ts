@@ -41,14 +41,16 @@ async function drop(client: Client, roles: readonly FoundRole[]): Promise<void> 
 
 const DEPENDENT_OBJECTS = '2BP01';
 
-/** Where the roles are still referred to. References from shared objects can be revoked from any database: ours is named. */
+/**
+ * Where the roles are still referred to. References from shared objects, such as memberships that they granted to others,
+ * can be revoked from any database: ours is named.
+ */
 async function dependentDatabases(client: Client, roles: readonly FoundRole[]): Promise<readonly number[]> {
   const { rows } = await client.query<{ oid: number }>(
     /* sql */ `select distinct case when s.dbid = 0 then (select oid from pg_database where datname = current_database()) else s.dbid end as oid
                  from pg_shdepend s
                 where s.refclassid = 'pg_authid'::regclass and s.refobjid = any ($1::oid[])
                   and not (s.classid = 'pg_authid'::regclass and s.objid = any ($1::oid[]))
-                  and s.classid <> 'pg_auth_members'::regclass
                 order by 1`,
     [roles.map((role) => role.oid)],
   );
