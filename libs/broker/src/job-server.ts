@@ -36,6 +36,8 @@ export interface JobServerReport {
 /** A type, not an interface, which would lack the index signature that Nest asks for. */
 type JobServerEvents = { status: (report: JobServerReport) => void };
 
+/** A state that lasts is told again this often when its reason changes. */
+const LOG_AGAIN_MS = 60_000;
 const PAUSES = { firstMs: 200, mostMs: 5_000 };
 
 export class JobServer extends Server<JobServerEvents, SubscriptionStatus> implements CustomTransportStrategy {
@@ -49,7 +51,8 @@ export class JobServer extends Server<JobServerEvents, SubscriptionStatus> imple
   readonly #closing = new AbortController();
   readonly #waiting: Delivery[] = [];
   #running = false;
-  #report: JobServerReport = { status: 'connecting', detail: 'not started', since: new Date() };
+  #loggedAtMs = -Infinity;
+  #report: JobServerReport = { status: 'connecting', detail: 'not connected yet', since: new Date() };
 
   constructor({ url, topology, logger, pauses = PAUSES }: JobServerOptions) {
     super();
@@ -94,11 +97,15 @@ export class JobServer extends Server<JobServerEvents, SubscriptionStatus> imple
   }
 
   #change(status: SubscriptionStatus, detail: string): void {
-    if (this.#report.status === status && this.#report.detail === detail) return;
-    this.#report = { status, detail, since: new Date() };
+    const before = this.#report;
+    if (before.status === status && before.detail === detail) return;
+    this.#report = { status, detail, since: before.status === status ? before.since : new Date() };
+    this.#events.emit('status', this.#report);
+    // While a broker starts, each attempt fails in another way: they are one change.
+    if (before.status === status && performance.now() - this.#loggedAtMs < LOG_AGAIN_MS) return;
+    this.#loggedAtMs = performance.now();
     this.#logger[status === 'refused' ? 'error' : 'info']('job subscription changed', { status, detail });
     this._status$.next(status);
-    this.#events.emit('status', this.#report);
   }
 
   #accept(delivery: Delivery): void {

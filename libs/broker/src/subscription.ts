@@ -85,7 +85,6 @@ export class Subscription {
   async #run(): Promise<void> {
     const { onStatus } = this.#options;
     const backOff = new BackOff();
-    onStatus('connecting', 'not connected yet');
     while (!this.#isStopping()) {
       try {
         const why = await this.#subscribe(() => backOff.reset());

@@ -3,7 +3,7 @@ import type { Logger, LogFields } from '#kernel';
 import { destination, pino, stdTimeFunctions, type DestinationStream } from 'pino';
 import { redact } from './redact.ts';
 
-export interface LoggerOptions {
+interface LoggerOptions {
   /** `gateway`, `worker`, `reconciler` … */
   readonly process: string;
   readonly hostId: string;
@@ -30,15 +30,6 @@ export function createLogger(options: LoggerOptions, stream?: DestinationStream)
     info: (message, fields) => log.info(clean(fields), message),
     warn: (message, fields) => log.warn(clean(fields), message),
     error: (message, fields) => log.error(clean(fields), message),
-  };
-}
-
-/** The same logger with fields that every line of one part carries. */
-export function withFields(logger: Logger, fixed: LogFields): Logger {
-  return {
-    info: (message, fields) => logger.info(message, { ...fixed, ...fields }),
-    warn: (message, fields) => logger.warn(message, { ...fixed, ...fields }),
-    error: (message, fields) => logger.error(message, { ...fixed, ...fields }),
   };
 }
 

@@ -4,10 +4,10 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 /** Seconds: from a read that is answered at once to one that waits for a lock. */
 const DURATION_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-export type Labels = Readonly<Record<string, string>>;
+type Labels = Readonly<Record<string, string>>;
 
 /** Names get the prefix `surefoot_`; a name can be registered once. */
-export interface Metrics {
+interface Metrics {
   /** @returns adds one */
   counter(name: string, help: string, labels: readonly string[]): (values: Labels) => void;
   /** @returns records a duration, in milliseconds; shown in seconds, as Prometheus wants it */

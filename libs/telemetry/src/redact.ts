@@ -3,7 +3,7 @@
  * taken out here. Works on a copy, never on what it was given.
  */
 
-const NAMES = /pass(word|wd|phrase)?$|secret|verifier|authorization|cookie|api_?key|private_?key|credential|sealed/i;
+const NAMES = /pass(word|wd|phrase)|secret|verifier|authorization|cookie|api_?key|private_?key|credential|sealed/i;
 
 /** What secrets look like in the middle of a text. */
 const TEXTS: readonly (readonly [RegExp, string])[] = [

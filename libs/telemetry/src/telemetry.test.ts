@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { createLogger, createMetrics, withFields } from './index.ts';
+import { createLogger, createMetrics } from './index.ts';
 
 function capture(level: 'info' | 'warn' = 'info') {
   const lines: string[] = [];
@@ -12,7 +12,7 @@ function capture(level: 'info' | 'warn' = 'info') {
 
 test('a line is one JSON object with a fixed set of fields', () => {
   const { logger, last, lines } = capture();
-  withFields(logger, { operationId: 'o1' }).info('effect settled', { effect: 'roles', attempt: 2 });
+  logger.info('effect settled', { operationId: 'o1', effect: 'roles', attempt: 2, pass: 'relay' });
   expect(last()).toEqual({
     level: 'info',
     time: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
@@ -22,6 +22,7 @@ test('a line is one JSON object with a fixed set of fields', () => {
     operationId: 'o1',
     effect: 'roles',
     attempt: 2,
+    pass: 'relay',
     message: 'effect settled',
   });
   expect(lines).toEqual([expect.stringMatching(/^[^\n]+\n$/)]);
