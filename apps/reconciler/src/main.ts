@@ -32,7 +32,6 @@ async function run(): Promise<void> {
   const loop = app.get<PassLoop>(RELAY_LOOP);
   const listener = app.get(CatalogListener);
   const signs = app.get(SignsOfLife);
-  signs.remove();
   try {
     if (!(await catalogFits(catalog, logger))) return;
     loop.start();

@@ -3,7 +3,7 @@
  * each pass. Written when a pass has ended and at no other time: a process that answers while its passes hang is not
  * healthy (FIELD-CASES B107).
  */
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PassEnd } from './pass-loop.ts';
 
@@ -35,14 +35,23 @@ export class SignsOfLife {
     write(this.#passesFile, { pid: process.pid, passes: [...this.#ends.values()] });
   }
 
+  /** Only what is ours: a successor may have begun already. */
   remove(): void {
-    for (const path of [this.#readyFile, this.#passesFile]) rmSync(path, { force: true });
+    for (const path of [this.#readyFile, this.#passesFile]) if (isOurs(path)) rmSync(path, { force: true });
+  }
+}
+
+function isOurs(path: string): boolean {
+  try {
+    return (JSON.parse(readFileSync(path, 'utf8')) as { readonly pid: number }).pid === process.pid;
+  } catch {
+    return false;
   }
 }
 
 /** Readers see one whole content or another. It need not outlive a power cut: neither does the process. */
 function write(path: string, content: object): void {
-  const temporary = `${path}.writing`;
+  const temporary = `${path}.${process.pid}`;
   writeFileSync(temporary, `${JSON.stringify(content)}\n`, { mode: 0o600 });
   renameSync(temporary, path);
 }
