@@ -28,40 +28,38 @@ test('a read is never answered by a look that began before it came', async () =>
   await arrived();
   const late = batched.find('a');
   await arrived();
+  expect(looks).toHaveLength(1);
   looks[0]!.answer.resolve([{ id: 'a' }]);
   expect(await early).toEqual({ id: 'a' });
-  expect(looks).toHaveLength(2);
+  await arrived();
   looks[1]!.answer.resolve([]);
   expect(await late).toBeUndefined();
 });
 
-test('a look that fails fails those who waited for it, and nobody after them', async () => {
+test('what comes one by one while a look is under way goes into the next, together', async () => {
+  const { batched, looks } = world();
+  const finds: Promise<unknown>[] = [];
+  for (const id of ['a', 'b', 'c', 'd']) {
+    finds.push(batched.find(id));
+    await arrived();
+  }
+  looks[0]!.answer.resolve([]);
+  await arrived();
+  expect(looks.map(({ ids }) => ids)).toEqual([['a'], ['b', 'c', 'd']]);
+  looks[1]!.answer.resolve([]);
+  expect(await Promise.all(finds)).toHaveLength(4);
+});
+
+test('a look that fails fails those who waited meanwhile too, and nobody after them', async () => {
   const { batched, looks } = world();
   const first = batched.find('a');
   await arrived();
+  const meanwhile = batched.find('b');
   looks[0]!.answer.reject(new Error('down'));
   await expect(first).rejects.toThrow('down');
+  await expect(meanwhile).rejects.toThrow('down');
   const second = batched.find('a');
   await arrived();
   looks[1]!.answer.resolve([{ id: 'a' }]);
   expect(await second).toEqual({ id: 'a' });
-});
-
-test('while looks are under way, what comes waits for one of them and goes as one', async () => {
-  const { batched, looks } = world();
-  const finds: Promise<unknown>[] = [];
-  for (const id of ['a', 'b']) {
-    finds.push(batched.find(id));
-    await arrived();
-  }
-  for (const id of ['c', 'd', 'e']) {
-    finds.push(batched.find(id));
-    await arrived();
-  }
-  expect(looks.map(({ ids }) => ids)).toEqual([['a'], ['b']]);
-  looks[0]!.answer.resolve([]);
-  await arrived();
-  expect(looks[2]?.ids).toEqual(['c', 'd', 'e']);
-  for (const look of looks) look.answer.resolve([]);
-  expect(await Promise.all(finds)).toHaveLength(5);
 });

@@ -5,7 +5,7 @@
 export class Batched<Row extends { readonly id: string }> {
   readonly #read: (ids: readonly string[]) => Promise<readonly Row[]>;
   #waiting = new Map<string, PromiseWithResolvers<Row | undefined>>();
-  #underWay = 0;
+  #looking = false;
 
   constructor(read: (ids: readonly string[]) => Promise<readonly Row[]>) {
     this.#read = read;
@@ -17,26 +17,28 @@ export class Batched<Row extends { readonly id: string }> {
     const answer = Promise.withResolvers<Row | undefined>();
     this.#waiting.set(id, answer);
     // After everything that has arrived by now: requests that came together are read together.
-    if (this.#waiting.size === 1) setImmediate(() => void this.#look());
+    if (this.#waiting.size === 1 && !this.#looking) setImmediate(() => void this.#look());
     return answer.promise;
   }
 
   async #look(): Promise<void> {
-    const asked = this.#waiting;
-    if (asked.size === 0 || this.#underWay >= LOOKS_MAX) return;
-    this.#waiting = new Map();
-    this.#underWay += 1;
-    try {
-      const rows = new Map((await this.#read([...asked.keys()])).map((row) => [row.id, row]));
-      for (const [id, answer] of asked) answer.resolve(rows.get(id));
-    } catch (error) {
-      for (const answer of asked.values()) answer.reject(error);
-    } finally {
-      this.#underWay -= 1;
+    this.#looking = true;
+    while (this.#waiting.size > 0) {
+      const asked = this.#takeWaiting();
+      try {
+        const rows = new Map((await this.#read([...asked.keys()])).map((row) => [row.id, row]));
+        for (const [id, answer] of asked) answer.resolve(rows.get(id));
+      } catch (error) {
+        // Those who came meanwhile have waited for this catalog too, and would wait for it a second time.
+        for (const answer of [...asked.values(), ...this.#takeWaiting().values()]) answer.reject(error);
+      }
     }
-    void this.#look();
+    this.#looking = false;
+  }
+
+  #takeWaiting(): Map<string, PromiseWithResolvers<Row | undefined>> {
+    const waiting = this.#waiting;
+    this.#waiting = new Map();
+    return waiting;
   }
 }
-
-/** One look at work and one on its way keep both the catalog and this process busy. */
-const LOOKS_MAX = 2;

@@ -1,6 +1,5 @@
 import { type DynamicModule, Module } from '@nestjs/common';
-import { APP_FILTER, APP_GUARD, APP_PIPE, Reflector } from '@nestjs/core';
-import { StandardSchemaValidationPipe } from '@nestjs/common';
+import { APP_FILTER, APP_GUARD, Reflector } from '@nestjs/core';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { CatalogSource } from '#catalog';
 import type { Logger } from '#kernel';
@@ -14,7 +13,6 @@ import { Environments } from './environments/environments.ts';
 import { EnvironmentsController } from './environments/environments.controller.ts';
 import { HealthController } from './health/health.controller.ts';
 import type { GatewayMetrics } from './health/metrics.ts';
-import { invalidRequest } from './http/field-faults.ts';
 import { ProblemFilter } from './http/problem.filter.ts';
 import { NotBuiltController } from './not-built.controller.ts';
 import { OperationFeed } from './operations/operation-feed.ts';
@@ -78,7 +76,6 @@ export class GatewayModule {
           inject: [Reflector],
           useFactory: (reflector: Reflector) => new AccessGuard(ApiKeys.of(source), reflector),
         },
-        { provide: APP_PIPE, useValue: new StandardSchemaValidationPipe({ exceptionFactory: invalidRequest }) },
         { provide: APP_FILTER, useValue: new ProblemFilter(logger) },
       ],
     };

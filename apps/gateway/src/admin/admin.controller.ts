@@ -1,6 +1,7 @@
 import { Controller, Get, Inject, Param, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { Needs } from '../access/needs.ts';
+import { checked } from '../http/checked.ts';
 import type { Page } from '../http/page.ts';
 import { Answers } from '../openapi/answers.ts';
 import {
@@ -40,7 +41,7 @@ export class AdminController {
 
   @Get('cases')
   @Answers(200, 'Cases, newest first', CasePageSchema, ['invalid_request'])
-  listCases(@Query({ schema: CaseQuerySchema }) query: CaseQuery): Promise<Page<CaseView>> {
+  listCases(@Query(checked(CaseQuerySchema)) query: CaseQuery): Promise<Page<CaseView>> {
     return this.#admin.cases(query);
   }
 

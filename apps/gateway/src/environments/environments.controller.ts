@@ -5,6 +5,7 @@ import { OPERATIONS } from '#protocol';
 import { Caller, Needs } from '../access/needs.ts';
 import type { Principal } from '../access/principal.ts';
 import { etagOf, expectedVersion, matchesEtag } from '../http/etag.ts';
+import { checked } from '../http/checked.ts';
 import { idempotencyOf } from '../http/idempotency-key.ts';
 import type { Page } from '../http/page.ts';
 import { Answers, BODY_PROBLEMS, TakesIdempotencyKey } from '../openapi/answers.ts';
@@ -53,7 +54,7 @@ export class EnvironmentsController {
   listEnvironments(
     @Caller() caller: Principal,
     @Param('project') project: string,
-    @Query({ schema: EnvironmentQuerySchema }) query: EnvironmentQuery,
+    @Query(checked(EnvironmentQuerySchema)) query: EnvironmentQuery,
   ): Promise<Page<EnvironmentView>> {
     return this.#environments.list(caller, project, query);
   }
@@ -72,7 +73,7 @@ export class EnvironmentsController {
   async createEnvironment(
     @Caller() caller: Principal,
     @Param('project') project: string,
-    @Body({ schema: EnvironmentToCreateSchema }) body: EnvironmentToCreate,
+    @Body(checked(EnvironmentToCreateSchema)) body: EnvironmentToCreate,
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<OperationView> {

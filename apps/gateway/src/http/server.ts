@@ -1,6 +1,6 @@
 /** The Fastify instance below Nest: limits, bodies, headers, unknown routes, and one measurement per request. */
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Problem, REQUEST_BODY_MAX_BYTES } from '#kernel';
 import type { GatewayMetrics } from '../health/metrics.ts';
 import { parseJsonBody } from './json-body.ts';
@@ -21,14 +21,17 @@ const SECURITY_HEADERS = {
 };
 
 export function fastifyAdapter(metrics: GatewayMetrics): FastifyAdapter {
-  const server = fastify({
+  const adapter = new FastifyAdapter({
     bodyLimit: REQUEST_BODY_MAX_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
     forceCloseConnections: 'idle',
     logger: false,
     routerOptions: { maxParamLength: PARAMETER_MAX_LENGTH },
-    frameworkErrors: (error, _request, reply) => sendProblem(reply, error),
+    frameworkErrors: (error: Error, _request: FastifyRequest, reply: FastifyReply) => sendProblem(reply, error),
+    // No middleware in the manner of Express here, so no engine for it in the way of each request.
+    skipMiddie: true,
   });
+  const server = adapter.getInstance<FastifyInstance>();
   readJsonOnly(server);
   const routes = new KnownRoutes();
   server.addHook('onRoute', (route) => {
@@ -45,7 +48,7 @@ export function fastifyAdapter(metrics: GatewayMetrics): FastifyAdapter {
     metrics.request(request.method, route, reply.statusCode, reply.elapsedTime);
     done();
   });
-  return new FastifyAdapter(server);
+  return adapter;
 }
 
 function readJsonOnly(server: FastifyInstance): void {

@@ -16,6 +16,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { connect, interval, last, map, merge, type Observable, takeUntil } from 'rxjs';
 import { Caller, Needs } from '../access/needs.ts';
 import type { Principal } from '../access/principal.ts';
+import { checked } from '../http/checked.ts';
 import { idempotencyOf } from '../http/idempotency-key.ts';
 import type { Page } from '../http/page.ts';
 import { Answers, TakesIdempotencyKey } from '../openapi/answers.ts';
@@ -50,7 +51,7 @@ export class OperationsController {
   @Answers(200, 'Operations, newest first', OperationPageSchema, ['invalid_request'])
   listOperations(
     @Caller() caller: Principal,
-    @Query({ schema: OperationQuerySchema }) query: OperationQuery,
+    @Query(checked(OperationQuerySchema)) query: OperationQuery,
   ): Promise<Page<OperationView>> {
     return this.#operations.list(caller, query);
   }

@@ -3,6 +3,7 @@ import { ApiTags } from '@nestjs/swagger';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Caller, Needs } from '../access/needs.ts';
 import type { Principal } from '../access/principal.ts';
+import { checked } from '../http/checked.ts';
 import { idempotencyOf } from '../http/idempotency-key.ts';
 import type { Page } from '../http/page.ts';
 import { Answers, BODY_PROBLEMS, TakesIdempotencyKey } from '../openapi/answers.ts';
@@ -32,7 +33,7 @@ export class ProjectsController {
   @Answers(200, 'Projects that the key may see, by name', ProjectPageSchema, ['invalid_request'])
   listProjects(
     @Caller() caller: Principal,
-    @Query({ schema: PageQuerySchema }) query: PageQuery,
+    @Query(checked(PageQuerySchema)) query: PageQuery,
   ): Promise<Page<ProjectView>> {
     return this.#projects.list(caller, query);
   }
@@ -43,7 +44,7 @@ export class ProjectsController {
   @Answers(201, 'The project', ProjectSchema, [...BODY_PROBLEMS, 'project_exists', 'idempotency_mismatch'])
   async createProject(
     @Caller() caller: Principal,
-    @Body({ schema: ProjectToCreateSchema }) body: ProjectToCreate,
+    @Body(checked(ProjectToCreateSchema)) body: ProjectToCreate,
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<ProjectView> {
