@@ -79,6 +79,22 @@ test.each<[string, string, string, Asked, number, string]>([
   ['a state that is none', 'GET', '/v1/operations?state=done', {}, 400, 'invalid_request'],
   ['an environment that is no id', 'GET', "/v1/operations?environment=' or 1=1", {}, 400, 'invalid_request'],
   ['a cursor of somebody else', 'GET', '/v1/operations?cursor=abc', {}, 400, 'invalid_request'],
+  [
+    'a body where none is taken',
+    'POST',
+    `/v1/operations/${NOBODY}/cancel`,
+    { body: { reason: 'x' } },
+    400,
+    'invalid_request',
+  ],
+  [
+    'a delete with conditions',
+    'DELETE',
+    `/v1/environments/${NOBODY}`,
+    { body: { keep: true } },
+    400,
+    'invalid_request',
+  ],
   ['an id that is none', 'GET', "/v1/operations/'--", {}, 404, 'not_found'],
   [
     'an idempotency key with a space',

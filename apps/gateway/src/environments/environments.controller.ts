@@ -7,6 +7,7 @@ import type { Principal } from '../access/principal.ts';
 import { etagOf, expectedVersion, matchesEtag } from '../http/etag.ts';
 import { checked } from '../http/checked.ts';
 import { idempotencyOf } from '../http/idempotency-key.ts';
+import { assertNoBody } from '../http/json-body.ts';
 import type { Page } from '../http/page.ts';
 import { Answers, BODY_PROBLEMS, TakesIdempotencyKey } from '../openapi/answers.ts';
 import { toOperationView } from '../operations/operation-view.ts';
@@ -104,6 +105,7 @@ export class EnvironmentsController {
   @TakesIdempotencyKey()
   @ApiHeader({ name: 'If-Match', required: false, description: 'An `ETag`: refused when the environment has changed' })
   @Answers(202, 'The operation that removes it; also beside one that has not ended', OperationSchema, [
+    ...BODY_PROBLEMS,
     'not_found',
     'environment_busy',
     'environment_deleted',
@@ -117,6 +119,7 @@ export class EnvironmentsController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<OperationView> {
+    assertNoBody(request.body);
     const environment = await this.#environments.find(caller, id);
     const operationId = await this.#environments.remove(caller, environment, {
       ...idempotencyOf(request, caller),

@@ -19,3 +19,12 @@ function refusePrototype(key: string, value: unknown): unknown {
   if (key === '__proto__') throw new Problem('invalid_json', 'a field cannot be named __proto__');
   return value;
 }
+
+/** For routes that take none: what a body would ask for there must not be ignored. @throws Problem `invalid_request` */
+export function assertNoBody(body: unknown): void {
+  if (body === undefined || body === null) return;
+  const fields = typeof body === 'object' ? Object.keys(body) : [''];
+  if (fields.length === 0) return;
+  const errors = fields.map((field) => ({ field, code: 'unknown_field', message: 'this route takes no body' }));
+  throw new Problem('invalid_request', 'this route takes no body', { errors });
+}

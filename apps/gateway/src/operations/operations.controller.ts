@@ -18,8 +18,9 @@ import { Caller, Needs } from '../access/needs.ts';
 import type { Principal } from '../access/principal.ts';
 import { checked } from '../http/checked.ts';
 import { idempotencyOf } from '../http/idempotency-key.ts';
+import { assertNoBody } from '../http/json-body.ts';
 import type { Page } from '../http/page.ts';
-import { Answers, TakesIdempotencyKey } from '../openapi/answers.ts';
+import { Answers, BODY_PROBLEMS, TakesIdempotencyKey } from '../openapi/answers.ts';
 import {
   OperationPageSchema,
   type OperationQuery,
@@ -89,6 +90,7 @@ export class OperationsController {
   @Needs('developer')
   @TakesIdempotencyKey()
   @Answers(202, 'The operation: cancelled, or asked to stop at its next effect', OperationSchema, [
+    ...BODY_PROBLEMS,
     'not_found',
     'operation_finished',
     'operation_blocked',
@@ -100,6 +102,7 @@ export class OperationsController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<OperationView> {
+    assertNoBody(request.body);
     await this.#operations.cancel(caller, id, idempotencyOf(request, caller));
     void reply.header('location', `/v1/operations/${id}`);
     return toOperationView(await this.#operations.find(caller, id));
