@@ -6,6 +6,7 @@ import { ClaimEntity, OperationEntity } from './operation.ts';
 
 @Entity('effects')
 @Unique('effects_operation_id_ordinal_key', ['operationId', 'ordinal'])
+@Index('effects_by_claim', ['claimId'])
 @Check(
   'effects_outcome_check',
   `outcome in ('pending', 'applied', 'refused', 'absent', 'partial', 'unknown', 'undone')`,
