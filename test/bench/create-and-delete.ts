@@ -1,9 +1,9 @@
 /** Create and delete, Surefoot and baseline in turns: what makes one of them slow for a while makes the other slow too. */
 import { randomBytes } from 'node:crypto';
-import { setTimeout } from 'node:timers/promises';
 import type { Steps } from './baseline.ts';
 import { Baseline } from './baseline.ts';
 import type { Installation } from './installation.ts';
+import type { Pauses } from './pauses.ts';
 import type { Product, Sample } from './product.ts';
 import { expectSameResult } from './same-result.ts';
 import { environmentNames } from '#kernel';
@@ -22,8 +22,6 @@ export interface CreatesAndDeletes {
 
 /** Code is compiled, plans and pages are cached: not counted. */
 const WARM_UP_ROUNDS = 5;
-/** What an operation leaves for afterwards (acknowledgement, ended backends, connections made ahead) is over by then. */
-const SETTLE_MS = 150;
 
 /** The probe's list while one neighbour is ready; the same for both sides. */
 const NEVER_REACHED = ['postgres', 'template1', 'surefoot_control'];
@@ -31,6 +29,7 @@ const NEVER_REACHED = ['postgres', 'template1', 'surefoot_control'];
 export async function measureCreatesAndDeletes(
   installation: Installation,
   product: Product,
+  pauses: Pauses,
   n: number,
 ): Promise<CreatesAndDeletes> {
   const baseline = await Baseline.open(installation.engine);
@@ -44,6 +43,7 @@ export async function measureCreatesAndDeletes(
       const name = `bench-${run}-${round + WARM_UP_ROUNDS}`;
       const created = await inTurns(
         round,
+        pauses,
         () => product.create(name),
         () => baseline.create(name, closed),
       );
@@ -52,6 +52,7 @@ export async function measureCreatesAndDeletes(
         await expectSameResult(installation.engine, environmentNames(name, created.ours.environmentId), plain.names);
       const deleted = await inTurns(
         round,
+        pauses,
         () => product.delete(created.ours.environmentId),
         () => baseline.delete(plain),
       );
@@ -69,19 +70,20 @@ export async function measureCreatesAndDeletes(
 /** Each goes first every second time. */
 async function inTurns<T>(
   round: number,
+  pauses: Pauses,
   ours: () => Promise<Sample>,
   baseline: () => Promise<T>,
 ): Promise<{ ours: Sample; oursMs: number; baseline: T; baselineMs: number }> {
   const measureOurs = async (): Promise<Sample> => {
     const sample = await ours();
-    await setTimeout(SETTLE_MS);
+    await pauses.take();
     return sample;
   };
   const measureBaseline = async (): Promise<[T, number]> => {
     const startedAt = performance.now();
     const made = await baseline();
     const tookMs = performance.now() - startedAt;
-    await setTimeout(SETTLE_MS);
+    await pauses.take();
     return [made, tookMs];
   };
   const oursFirst = round % 2 === 0;

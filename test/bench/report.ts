@@ -42,6 +42,8 @@ export interface Report {
   readonly date: string;
   readonly measures: readonly (Measure | Unmeasured)[];
   readonly phases: Readonly<Record<string, readonly Phase[]>>;
+  /** How quiet the machine was while nothing of ours had anything to do: share of all cores, and a durable write of 8 kB. */
+  readonly pauses: { readonly busy: number; readonly syncMs: Summary };
   /** What could not be measured, and why. */
   readonly failures: readonly string[];
 }
