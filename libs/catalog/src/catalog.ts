@@ -116,10 +116,9 @@ export class Catalog {
         : error;
     }
 
+    let ended: pg.QueryResult;
     try {
-      await client.query('commit');
-      leave(false);
-      return result;
+      ended = await client.query('commit');
     } catch (error) {
       if (isServerAnswer(error)) {
         leave(!(await rollback(client, error)));
@@ -129,6 +128,10 @@ export class Catalog {
       if (await this.#committed(xid, error)) return result;
       throw new CatalogUnavailable('the catalog went away before COMMIT took effect', { cause: error });
     }
+    leave(false);
+    // PostgreSQL answers COMMIT without an error, and with ROLLBACK, when a statement had failed and `work` went on.
+    if (ended.command !== 'COMMIT') throw new TypeError('a statement had failed, so the transaction was rolled back');
+    return result;
   }
 
   async close(): Promise<void> {

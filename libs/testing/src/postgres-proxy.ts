@@ -173,12 +173,13 @@ export class PostgresProxy {
 
 interface Frontend {
   readonly message: Buffer;
-  /** Of a Query or Parse message. */
+  /** Of the statement that this message runs. */
   readonly text?: string;
 }
 
 /** Cuts a client's bytes into messages (PostgreSQL manual, 53.7 "Message Formats"). */
 class FrontendReader {
+  readonly #prepared = new Map<string, string>();
   #bytes = Buffer.alloc(0);
   #started = false;
 
@@ -208,8 +209,18 @@ class FrontendReader {
     switch (String.fromCharCode(message[0] ?? 0)) {
       case 'Q':
         return { message, text: textAt(body, 0) };
-      case 'P':
-        return { message, text: textAt(body, body.indexOf(0) + 1) };
+      case 'P': {
+        const name = textAt(body, 0);
+        const text = textAt(body, body.indexOf(0) + 1);
+        if (name === '') return { message, text };
+        // Parsed once, run often.
+        this.#prepared.set(name, text);
+        return { message };
+      }
+      case 'B': {
+        const text = this.#prepared.get(textAt(body, body.indexOf(0) + 1));
+        return text === undefined ? { message } : { message, text };
+      }
       default:
         return { message };
     }
