@@ -23,6 +23,7 @@ import {
   writeAudit,
 } from '#catalog';
 import { decideClaim } from '#protocol';
+import { waitUntil } from '#testing';
 import { CatalogWorld } from './catalog-world.ts';
 
 let world: CatalogWorld;
@@ -149,7 +150,7 @@ describe('claims (invariant 2)', () => {
     const { jobId, operationId, environmentId } = await world.queued();
     await world.database.query('update api_keys set revoked_at = now() where id = $1', [world.keyId]);
     try {
-      expect(await claim(jobId, randomUUID())).toEqual({ answer: 'revoked', operationId });
+      expect(await claim(jobId, randomUUID())).toMatchObject({ answer: 'revoked', operationId });
     } finally {
       await world.database.query('update api_keys set revoked_at = null where id = $1', [world.keyId]);
     }
@@ -262,6 +263,30 @@ describe('settling an effect', () => {
       identities: {},
     });
   });
+
+  test.each(['record', 'settle'] as const)(
+    'a %s that meets the end of its claim half-way waits for it, and is a conflict then: it does not go by what it saw before',
+    async (write) => {
+      const job = await world.queued();
+      const held = await world.claimed(job);
+      const effect = await world.recorded(held);
+      const next = world.toRecord(held, 'database');
+      let late: Promise<string> | undefined;
+      await world.catalog.transaction(async (tx) => {
+        await requeueOperation(tx, held, 'none', 0);
+        late = world.catalog.transaction((other) =>
+          write === 'record' ? recordEffect(other, next) : settleEffect(other, world.settlementOf(effect)),
+        );
+        await waitUntil('the late write waits', async () => {
+          const waiting = `datname = current_database() and wait_event_type = 'Lock' and application_name = 'test'`;
+          return (await world.count('pg_stat_activity', waiting)) === 1;
+        });
+      });
+      expect(await late).toBe('conflict');
+      expect(await world.count('effects', 'operation_id = $1', [job.operationId])).toBe(1);
+      expect(await world.effect(effect.effectId)).toMatchObject({ outcome: 'pending' });
+    },
+  );
 
   test('an applied undo takes the applied effects of its kinds with it; a refused one, or one of another operation, does not', async () => {
     const other = await world.claimed(await world.queued());
