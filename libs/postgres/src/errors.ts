@@ -9,13 +9,16 @@ export type EngineError = 'answered' | 'lost' | 'unreachable';
 /** The server ends the session itself with these; a COMMIT in flight may or may not have been done. */
 const SESSION_ENDS = new Set(['57P01', '57P02', '57P03', '57P05', '25P03']);
 
+/** No class begins with an E; `EPIPE` and its like have five letters too. */
+const SQLSTATE = /^[0-9A-DF-Z][0-9A-Z]{4}$/;
+
 const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOENT', 'EACCES', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH']);
 
 export function classifyEngineError(error: unknown): EngineError {
   const code = errorCode(error);
   if (code === undefined) return 'lost';
   if (NEVER_SENT.has(code)) return 'unreachable';
-  if (!/^[0-9A-Z]{5}$/.test(code) || code.startsWith('08') || SESSION_ENDS.has(code)) return 'lost';
+  if (!SQLSTATE.test(code) || code.startsWith('08') || SESSION_ENDS.has(code)) return 'lost';
   return 'answered';
 }
 
