@@ -14,11 +14,9 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const REVIEWED: readonly { readonly file: string; readonly expression: string; readonly why: string }[] = [
   { file: 'libs/effects/src/roles/act.ts', expression: 'connectionLimit', why: 'a number' },
   { file: 'libs/effects/src/publish-database/act.ts', expression: 'connectionLimit', why: 'a number' },
-  {
-    file: 'libs/catalog/src/listener.ts',
-    expression: 'this.#channel',
-    why: 'a name that its program has as a constant',
-  },
+  { file: 'libs/fencing/src/guarded-batch.ts', expression: 'claimNumber', why: 'a number' },
+  { file: 'libs/fencing/src/guarded-batch.ts', expression: 'attempt', why: 'a number' },
+  { file: 'libs/catalog/src/listener.ts', expression: 'this.#channel', why: 'a name that programs have as a constant' },
 ];
 
 const QUOTING = new Set(['quoteIdentifier', 'quoteLiteral']);
@@ -47,6 +45,10 @@ const STATEMENT = new RegExp(
     .join('|'),
   'is',
 );
+
+function isReviewed(file: string, expression: string): boolean {
+  return REVIEWED.some((one) => one.file === file && one.expression === expression);
+}
 
 interface Raw {
   readonly line: number;
@@ -109,7 +111,8 @@ function rawInSql(source: string, fileName = 'example.ts'): readonly Raw[] {
   }
 
   function isSafe(node: ts.Expression, seen: ReadonlySet<ts.Node>): boolean {
-    if (seen.has(node)) return true;
+    // What was made up here stands for a number, and has no text.
+    if (seen.has(node) || node.pos < 0 || isReviewed(fileName, node.getText())) return true;
     const within = new Set([...seen, node]);
     const safe = (one: ts.Expression): boolean => isSafe(one, within);
     if (ts.isParenthesizedExpression(node) || ts.isAsExpression(node)) return safe(node.expression);
@@ -127,7 +130,7 @@ function rawInSql(source: string, fileName = 'example.ts'): readonly Raw[] {
 
   function isSafeCall(call: ts.CallExpression, seen: ReadonlySet<ts.Node>): boolean {
     const { expression: callee } = call;
-    if (ts.isIdentifier(callee)) return QUOTING.has(callee.text);
+    if (ts.isIdentifier(callee)) return QUOTING.has(callee.text) || returnsSafe(callee.text, seen);
     if (!ts.isPropertyAccessExpression(callee)) return false;
     switch (callee.name.text) {
       case 'join':
@@ -144,6 +147,21 @@ function rawInSql(source: string, fileName = 'example.ts'): readonly Raw[] {
       default:
         return false;
     }
+  }
+
+  /** A function of the same file that returns nothing but safe parts. */
+  function returnsSafe(name: string, seen: ReadonlySet<ts.Node>): boolean {
+    const declared = file.statements.find(
+      (statement): statement is ts.FunctionDeclaration =>
+        ts.isFunctionDeclaration(statement) && statement.name?.text === name,
+    );
+    const returned: (ts.Expression | undefined)[] = [];
+    const collect = (node: ts.Node): void => {
+      if (ts.isReturnStatement(node)) returned.push(node.expression);
+      else if (!ts.isFunctionLike(node)) ts.forEachChild(node, collect);
+    };
+    if (declared?.body !== undefined) ts.forEachChild(declared.body, collect);
+    return returned.length > 0 && returned.every((value) => value !== undefined && isSafe(value, seen));
   }
 
   /** A variable that is made of safe parts, or a parameter that is given such everywhere in the file. */
@@ -219,6 +237,11 @@ describe('the look at the sources sees', () => {
     ['a variable that is not quoted', 'const role = names.owner; f(`comment on role ${role} is null`)', 'role'],
     ['a parameter that somebody gives raw', 'const f = (role: string) => `grant a to ${role}`; f(name)', 'role'],
     ['a list that is not quoted', "f(`revoke all on database x from ${names.join(', ')}`)", "names.join(', ')"],
+    [
+      'a function that returns what it was given',
+      'f(`select ${part(x)}`); function part(a: A) { return a.name; }',
+      'part(x)',
+    ],
     ['a function of somebody else’s', 'f(`set role to ${escape(name)}`)', 'escape(name)'],
     ['a second line', 'f(`begin;\n  drop owned by ${roles}`)', 'roles'],
     ['what is handed to query in pieces', 'client.query(`${verb} something`)', 'verb'],
@@ -232,6 +255,10 @@ describe('the look at the sources sees', () => {
     ['constants', "const A = 'x'; f(`select ${A} from ${TABLES.one}`)"],
     ['variables made of quoted parts', 'const a = quoteIdentifier(b); f(`grant ${a} to ${c ? a : quoteLiteral(d)}`)'],
     ['parameters that are always given quoted', 'const g = (a: string) => `grant x to ${a}`; g(quoteIdentifier(n))'],
+    [
+      'what a function of the file has quoted',
+      'f(`select ${part(x)}`); function part(a: A) { return `${quoteLiteral(a)}, 1`; }',
+    ],
     ['numbers', 'const g = (limit: number) => `alter role x connection limit ${limit}`; g(n)'],
     ['prose', 'throw new Error(`the role ${name} was dropped; select another, or grant it: ${why}`)'],
     ['parameters of a statement', "client.query('select 1 from t where a = $1', [name])"],
@@ -255,9 +282,7 @@ test('B007: nothing gets into SQL but through the quoting functions, in no libra
   const found = files.flatMap((file) =>
     rawInSql(readFileSync(join(ROOT, file), 'utf8'), file).map((raw) => ({ file, ...raw })),
   );
-  const isReviewed = (raw: { file: string; expression: string }): boolean =>
-    REVIEWED.some((one) => one.file === raw.file && one.expression === raw.expression);
-  expect(found.filter((raw) => !isReviewed(raw))).toEqual([]);
+  expect(found).toEqual([]);
   // The look does see SQL: the effects are full of it.
   expect(files.filter((file) => STATEMENT.test(readFileSync(join(ROOT, file), 'utf8'))).length).toBeGreaterThan(15);
 });
