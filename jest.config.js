@@ -27,6 +27,8 @@ const project = (displayName, testMatch) => ({
 
 export default {
   cacheDirectory: '.cache/jest',
+  // Real parts on a busy machine: a limit tells a hang from a slow minute, and measures nothing.
+  testTimeout: 30_000,
   // Each file that starts Nest leaves memory behind in its worker.
   workerIdleMemoryLimit: '400MB',
   projects: [

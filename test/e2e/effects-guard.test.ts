@@ -102,9 +102,9 @@ describe('registration', () => {
 
   test('holds the environment’s session lock while the change is made, and not any longer', async () => {
     const env = await environment();
-    world.proxy.once(/^commit/i, 'hold');
+    world.proxy.once(/commit$/i, 'hold');
     const acting = rolesThroughProxy(env, { token: randomUUID() });
-    await held(/^commit/i);
+    await held(/commit$/i);
     expect(await lockIsFree(env)).toBe(false);
     world.proxy.release();
     expect((await acting).outcome).toBe('applied');
@@ -199,9 +199,9 @@ describe('a revoked token (invariant 5)', () => {
   test('makes the revoker wait where the batch has its row first; the change is then whole', async () => {
     const env = await environment();
     const token = randomUUID();
-    world.proxy.once(/^commit/i, 'hold');
+    world.proxy.once(/commit$/i, 'hold');
     const acting = rolesThroughProxy(env, { token });
-    await held(/^commit/i);
+    await held(/commit$/i);
     const revoking = revoke(token);
     await waitUntil('the revoker waits', async () => {
       const rows = await world.sql(
@@ -330,9 +330,9 @@ describe('connections that break', () => {
     const env = await environment();
     const token = randomUUID();
     const before = world.proxy.connections;
-    world.proxy.once(/^commit/i, 'hold');
+    world.proxy.once(/commit$/i, 'hold');
     const acting = rolesThroughProxy(env, { token });
-    await held(/^commit/i);
+    await held(/commit$/i);
     await world.sql('select pg_terminate_backend($1)', [await backendOf(token)]);
     expect(await acting).toMatchObject({ outcome: 'unknown', reason: { code: 'connection_lost' } });
     world.proxy.lose();
@@ -349,7 +349,7 @@ describe('connections that break', () => {
       const env = await environment();
       const token = randomUUID();
       const before = world.proxy.connections;
-      world.proxy.once(/^commit/i, fate);
+      world.proxy.once(/commit$/i, fate);
       expect(await rolesThroughProxy(env, { token })).toMatchObject({
         outcome: 'unknown',
         reason: { code: 'connection_lost' },
@@ -368,7 +368,7 @@ describe('connections that break', () => {
   test('a COMMIT that arrives long after its client gave up still does the work: that is what fences are for', async () => {
     const env = await environment();
     const token = randomUUID();
-    world.proxy.once(/^commit/i, 'strand');
+    world.proxy.once(/commit$/i, 'strand');
     expect(await rolesThroughProxy(env, { token })).toMatchObject({ outcome: 'unknown' });
     expect(await world.leftovers(env)).toEqual([]);
     world.proxy.release();

@@ -2,19 +2,27 @@
  * One job at a time, whoever brings it: a message, or the periodic look for jobs whose message was lost. Both end in `run`.
  */
 import { randomUUID } from 'node:crypto';
-import type { Claim, OpenJob } from '#catalog';
-import { claimJob, failQueued, noteWaiting, openJob, openJobs } from '#catalog';
+import type { Claim, EngineRow, OpenJob } from '#catalog';
+import { CatalogFateUnknown, CatalogUnavailable, claimJob, failQueued, noteWaiting, openJob, openJobs } from '#catalog';
 import { writeEpoch } from '#receipts';
 import type { Boundary, OperateParts } from './operate.ts';
 import { boundary, newIds, operate } from './operate.ts';
-import { persistently } from './persistently.ts';
+import { persistently, Stopped } from './persistently.ts';
 import type { Places } from './places.ts';
 import type { RecoverParts } from './recover.ts';
-import { giveBack, recover } from './recover.ts';
+import { giveBack } from './recover.ts';
+import { recoverPatiently } from './start-up.ts';
 
 export interface JobParts extends OperateParts {
   readonly places: Places;
   readonly recovery: RecoverParts;
+  /** The process stops then, and recovery decides at its next start. */
+  readonly onFatal: (error: unknown) => void;
+}
+
+/** The catalog is away, or the worker is asked to stop: the job is met again. */
+function isPassing(error: unknown): boolean {
+  return error instanceof Stopped || error instanceof CatalogUnavailable || error instanceof CatalogFateUnknown;
 }
 
 /** Jobs that one look takes in; what is beyond comes with the next. */
@@ -32,7 +40,10 @@ export class Jobs {
   /** Returns when the job has ended, blocked, or turned out not to be runnable now. */
   run(jobId: string): Promise<void> {
     const turn = this.#last.then(() => this.#runNow(jobId));
-    this.#last = turn.catch(() => undefined);
+    this.#last = turn.catch((error: unknown) => {
+      // A record that could not be written, and whatever else should not be: nothing is done on top of it.
+      if (!isPassing(error)) this.#parts.onFatal(error);
+    });
     return turn;
   }
 
@@ -44,6 +55,7 @@ export class Jobs {
     for (const job of jobs) {
       if (this.#parts.stopping.aborted) return;
       const hindrance = await places.hindrance(job);
+      // What can run is compared once more at its turn, which may come much later.
       if (hindrance === undefined) await this.run(job.jobId);
       else hindered.set(hindrance, [...(hindered.get(hindrance) ?? []), job.jobId]);
     }
@@ -64,14 +76,16 @@ export class Jobs {
   }
 
   /** The claim and its first boundary are one transaction. */
-  async #claim(job: OpenJob): Promise<{ readonly claim: Claim; readonly first: Boundary } | undefined> {
+  async #claim(
+    job: OpenJob & { readonly engine: EngineRow },
+  ): Promise<{ readonly claim: Claim; readonly first: Boundary } | undefined> {
     const { catalog, settings, log, stopping, places } = this.#parts;
     if (job.engineState === 'failed') {
       const reason = { code: 'engine_failed', message: `engine ${job.engineName} could not be created` };
       await persistently(log, stopping, () => catalog.transaction((tx) => failQueued(tx, job.operationId, reason)));
       return undefined;
     }
-    const hindrance = await places.hindrance(job);
+    const hindrance = await places.hindrance(job, job.engine);
     if (hindrance !== undefined) {
       await persistently(log, stopping, () => noteWaiting(catalog, [job.jobId], hindrance));
       return undefined;
@@ -99,13 +113,11 @@ export class Jobs {
       case 'waiting':
         await persistently(log, stopping, () => noteWaiting(catalog, [job.jobId], answer.for));
         return undefined;
-      case 'revoked': {
-        const reason = { code: 'requester_revoked', message: 'the key that asked for this has been revoked' };
+      case 'revoked':
         await persistently(log, stopping, () =>
-          catalog.transaction((tx) => failQueued(tx, answer.operationId, reason)),
+          catalog.transaction((tx) => failQueued(tx, answer.operationId, answer.reason)),
         );
         return undefined;
-      }
       case 'none':
         return undefined;
       default:
@@ -115,10 +127,10 @@ export class Jobs {
 
   /** Nothing of the pair may act any more when receipts are judged. */
   async #recover(): Promise<void> {
-    const { pair, recovery, log, stopping } = this.#parts;
+    const { pair, places, recovery, stopping } = this.#parts;
     // Stopped beyond its grace: the receipt is left to the next start.
     if (stopping.aborted) return;
     await pair.replace();
-    await persistently(log, stopping, () => recover(recovery));
+    await recoverPatiently(recovery, places, stopping);
   }
 }

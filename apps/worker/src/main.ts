@@ -20,7 +20,8 @@ import { Jobs } from './jobs.ts';
 import { Pair } from './pair.ts';
 import { persistently } from './persistently.ts';
 import { Places } from './places.ts';
-import { startUp } from './start-up.ts';
+import type { RecoverParts } from './recover.ts';
+import { recoverPatiently } from './start-up.ts';
 
 /** How long the guardian and runner of a worker that was just killed may take to be gone. */
 const LOCK_WAIT_S = 10;
@@ -30,12 +31,14 @@ const log = createLogger({ process: 'worker', hostId: settings.hostId, level: se
 const readyFile = join(settings.paths.run, 'worker.ready');
 const stopping = new AbortController();
 
+let code = 1;
 try {
-  process.exitCode = await main();
+  code = await main();
 } catch (error) {
   log.error('worker ends with an error', { error });
-  process.exitCode = 1;
 }
+// Whatever still holds the process would hold the host lock with it.
+process.exit(code);
 
 async function main(): Promise<number> {
   assertLocalFileSystem(settings.home);
@@ -50,7 +53,15 @@ async function main(): Promise<number> {
   try {
     await persistently(log, stopping.signal, () => assertCatalogVersion(catalog));
     const records = new RecordFolders(settings.paths);
-    const recovery = await startUp({ catalog, settings, records, places, log, stopping: stopping.signal });
+    const recovery: RecoverParts = {
+      hostId: settings.hostId,
+      catalog,
+      records,
+      log,
+      countKnownTokens: (engineId, tokens) => places.countKnownTokens(engineId, tokens),
+    };
+    await recoverPatiently(recovery, places, stopping.signal);
+    const fatal = Promise.withResolvers<never>();
     const jobs = new Jobs({
       settings,
       sealingKey: readSealingKey(settings.paths.key),
@@ -61,13 +72,14 @@ async function main(): Promise<number> {
       stopping: stopping.signal,
       places,
       recovery,
+      onFatal: fatal.reject,
     });
     await pair.ready;
     for (const engine of places.known) pair.prepare({ type: 'prepare', engine });
     const app = await consume(jobs);
     replaceFile(readyFile, `${JSON.stringify({ pid: process.pid, since: new Date().toISOString() })}\n`);
     log.info('worker is ready');
-    await lookUntilStopped(jobs, places);
+    await Promise.race([lookUntilStopped(jobs, places), fatal.promise]);
     await app.close();
     return 0;
   } catch (error) {

@@ -4,7 +4,16 @@
  * each time, so that work goes on by itself once the right thing is back in place.
  */
 import type { Catalog, EngineRow, OpenJob } from '#catalog';
-import { acceptPlace, engineAge, hostAge, loadEngine, loadEngines, refusePlace, requestEngineStart } from '#catalog';
+import {
+  acceptPlace,
+  engineAge,
+  hostAge,
+  loadEngine,
+  loadEngines,
+  noteEngineWaiting,
+  refusePlace,
+  requestEngineStart,
+} from '#catalog';
 import { EngineAway, findTokens, isStopped, observePin } from '#engines';
 import { CONTROL_DATABASE, readEngineAge, readKnownTokens } from '#fencing';
 import type { Logger, Reason } from '#kernel';
@@ -37,6 +46,7 @@ export class Places {
   readonly #connections = new Map<string, WatchedConnection>();
   /** Places with an open refusal, so that writing happens on change only. */
   readonly #refused = new Set<string>();
+  readonly #waiting = new Map<string, string | undefined>();
   /** Places that have been compared by this process. */
   readonly #checked = new Set<string>();
   #known: readonly ReturnType<typeof enginePlace>[] = [];
@@ -54,20 +64,34 @@ export class Places {
   }
 
   /** Why a job cannot be claimed now; undefined when nothing is in its way. */
-  async hindrance(job: OpenJob): Promise<string | undefined> {
-    const host = await this.checkHost();
-    if (host !== undefined) return `host ${this.#settings.hostId} is refused: ${host.message}`;
-    if (job.kind === 'engine.create' || job.kind === 'engine.start') return undefined;
+  async hindrance(job: OpenJob, known?: EngineRow): Promise<string | undefined> {
+    const [host, engine] = await Promise.all([this.checkHost(), this.#engineHindrance(job, known)]);
+    return host === undefined ? engine : `host ${this.#settings.hostId} is refused: ${host.message}`;
+  }
+
+  async #engineHindrance(job: OpenJob, known: EngineRow | undefined): Promise<string | undefined> {
+    // A job of an engine that could not be made is run, to its failure.
+    if (job.kind === 'engine.create' || job.kind === 'engine.start' || job.engineState === 'failed') return undefined;
     if (job.engineState === 'creating') return `engine ${job.engineName} is being created`;
-    return this.checkEngine(await loadEngine(this.#catalog, job.engineId));
+    return this.checkEngine(known ?? (await loadEngine(this.#catalog, job.engineId)));
   }
 
   /** @returns the refusal, which is on record */
   async checkHost(): Promise<Reason | undefined> {
+    return this.recordHost(await this.compareHost());
+  }
+
+  /** What differs between this host and the one that the catalog means. */
+  async compareHost(): Promise<Reason | undefined> {
     const { hostId, paths } = this.#settings;
     const { record, settledClaim } = await hostAge(this.#catalog, hostId);
     this.#hostIdentity = record.identity;
-    return this.#record({ hostId }, compareEpoch(hostId, paths.epoch, record, settledClaim));
+    return compareEpoch(hostId, paths.epoch, record, settledClaim);
+  }
+
+  /** The host's refusal, or its end. */
+  recordHost(reason: Reason | undefined): Promise<Reason | undefined> {
+    return this.#record({ hostId: this.#settings.hostId }, reason);
   }
 
   /** @returns why the engine takes no work now: it is away, or it is refused */
@@ -86,11 +110,19 @@ export class Places {
           ? { code: 'pin', message: `engine ${engine.name} is not the one that was pinned: ${differences.join('; ')}` }
           : compareAge(`engine ${engine.name}`, age.record, age.settledClaim, found);
       const refusal = await this.#record({ hostId, engineId: engine.id }, reason);
-      return refusal === undefined ? undefined : refusal.message;
+      return await this.#noteWaiting(engine, refusal?.message);
     } catch (error) {
       if (!(error instanceof EngineAway)) throw error;
-      return `engine ${engine.name} cannot be reached: ${error.message}`;
+      return this.#noteWaiting(engine, `engine ${engine.name} cannot be reached: ${error.message}`);
     }
+  }
+
+  /** Shown with the engine; written when it changes, and once at start. */
+  async #noteWaiting(engine: EngineRow, waitingFor: string | undefined): Promise<string | undefined> {
+    if (!this.#waiting.has(engine.id) || this.#waiting.get(engine.id) !== waitingFor)
+      await noteEngineWaiting(this.#catalog, engine.id, waitingFor ?? null);
+    this.#waiting.set(engine.id, waitingFor);
+    return waitingFor;
   }
 
   /** Compares every pinned engine, and asks for a start of those whose container is stopped. */

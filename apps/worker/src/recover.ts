@@ -55,7 +55,9 @@ async function settleReceipt(parts: RecoverParts, receipt: Receipt): Promise<voi
       : { token: recorded.token, claimId: recorded.claim_id, outcome: recorded.outcome },
     witness,
   );
-  log.info('receipt found', { operationId, claimId, effect: kind, effectId, token, outcome: decision.do });
+  // One that is kept is met at every look, and its case has told of it.
+  if (decision.do !== 'keep')
+    log.info('receipt found', { operationId, claimId, effect: kind, effectId, token, outcome: decision.do });
   switch (decision.do) {
     case 'consume':
       records.consume(effectId);

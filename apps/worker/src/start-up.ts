@@ -1,42 +1,22 @@
-/** From the lock to the first claim: ages, pins, receipts, the claim that was left behind. Waits for what is away. */
+/** Recovery carried to its end: ages, pins, receipts, the claim that was left behind. Waits for what is away. */
 import { setTimeout } from 'node:timers/promises';
-import type { Catalog } from '#catalog';
-import { CatalogUnavailable, refusePlace } from '#catalog';
-import type { Logger } from '#kernel';
-import type { RecordFolders } from '#receipts';
-import { UnreadableRecord } from '#receipts';
-import type { Settings } from '#settings';
-import { Stopped } from './persistently.ts';
+import { CatalogUnavailable } from '#catalog';
 import { EngineAway } from '#engines';
+import type { Reason } from '#kernel';
+import { UnreadableRecord } from '#receipts';
+import { Stopped } from './persistently.ts';
 import type { Places } from './places.ts';
 import type { RecoverParts } from './recover.ts';
 import { ReceiptUnexplained, recover } from './recover.ts';
 
-interface StartUpParts {
-  readonly catalog: Catalog;
-  readonly settings: Settings;
-  readonly records: RecordFolders;
-  readonly places: Places;
-  readonly log: Logger;
-  readonly stopping: AbortSignal;
-}
-
 const RETRY_PAUSE_MS = 1_000;
 
-/** Returns once nothing of an earlier worker is open any more. @throws Stopped */
-export async function startUp(parts: StartUpParts): Promise<RecoverParts> {
-  const { catalog, records, places, log, settings, stopping } = parts;
-  const recovery: RecoverParts = {
-    hostId: settings.hostId,
-    catalog,
-    records,
-    log,
-    countKnownTokens: (engineId, tokens) => places.countKnownTokens(engineId, tokens),
-  };
+/** Returns once nothing of an earlier claim is open any more. @throws Stopped */
+export async function recoverPatiently(recovery: RecoverParts, places: Places, stopping: AbortSignal): Promise<void> {
   for (let told = ''; ;) {
-    const waitingFor = await attempt(parts, recovery);
-    if (waitingFor === undefined) return recovery;
-    if (waitingFor !== told) log.warn('recovering: waiting', { detail: waitingFor });
+    const waitingFor = await attempt(recovery, places);
+    if (waitingFor === undefined) return;
+    if (waitingFor !== told) recovery.log.warn('recovering: waiting', { detail: waitingFor });
     told = waitingFor;
     if (stopping.aborted) throw new Stopped('stopped during recovery');
     await setTimeout(RETRY_PAUSE_MS, undefined, { signal: stopping }).catch(() => undefined);
@@ -44,21 +24,24 @@ export async function startUp(parts: StartUpParts): Promise<RecoverParts> {
 }
 
 /** @returns what recovery has to wait for; undefined when it is through */
-async function attempt(parts: StartUpParts, recovery: RecoverParts): Promise<string | undefined> {
-  const { catalog, places, settings } = parts;
+async function attempt(recovery: RecoverParts, places: Places): Promise<string | undefined> {
   try {
-    const refusal = await places.checkHost();
-    if (refusal !== undefined) return refusal.message;
+    const refusal = await places.compareHost();
+    if (refusal !== undefined) return await refuse(places, refusal);
     await places.lookAtEngines();
     await recover(recovery);
+    await places.recordHost(undefined);
     return undefined;
   } catch (error) {
     if (error instanceof CatalogUnavailable) return 'the catalog';
     if (error instanceof EngineAway) return error.message;
     if (!(error instanceof UnreadableRecord || error instanceof ReceiptUnexplained)) throw error;
     // Nothing that is missing counts as absent on this host now.
-    const reason = { code: 'unreadable_record', message: error.message };
-    await refusePlace(catalog, { hostId: settings.hostId }, reason);
-    return error.message;
+    return refuse(places, { code: 'unreadable_record', message: error.message });
   }
+}
+
+async function refuse(places: Places, reason: Reason): Promise<string> {
+  await places.recordHost(reason);
+  return reason.message;
 }

@@ -18,7 +18,8 @@ export { claimJob, liveClaim, requeueOperation } from './statements/claims.ts';
 export type { Claim, ClaimAnswer } from './statements/claims.ts';
 export { findEffect, recordEffect, settleEffect, settleUnstarted, tokensOfClaim } from './statements/effects.ts';
 export type { EffectToRecord, Settlement } from './statements/effects.ts';
-export { blockOperation, failQueued, finishOperation } from './statements/endings.ts';
+export { blockOperation, finishOperation } from './statements/endings.ts';
+export { failQueued } from './statements/unbegun.ts';
 export type { CaseToOpen, EngineFinding } from './statements/endings.ts';
 export type { Idempotency } from './statements/idempotency.ts';
 export { hasOutbox, markPublished, takeOutbox } from './statements/outbox.ts';
@@ -49,5 +50,5 @@ export type {
 } from './statements/shown.ts';
 export { loadEngine, loadEngines, loadLogins, loadOperation } from './statements/situation.ts';
 export type { OperationInFull } from './statements/situation.ts';
-export { noteWaiting, openJob, openJobs, requestEngineStart } from './statements/jobs.ts';
+export { noteEngineWaiting, noteWaiting, openJob, openJobs, requestEngineStart } from './statements/jobs.ts';
 export type { OpenJob } from './statements/jobs.ts';

@@ -10,6 +10,7 @@
  */
 import { setTimeout } from 'node:timers/promises';
 import type { JsonObject, Reason } from '#kernel';
+import { quoteLiteral } from '#kernel';
 import type { AdminPlace, Client, FreshConnections } from '#postgres';
 import { abandon, classifyEngineError, errorCode, errorSentence, isNotReadyYet } from '#postgres';
 
@@ -81,7 +82,6 @@ export function guardedStatement(
     try {
       await lockAndRegister(client, guard);
       await beforeChange(() => checkActive(client, guard));
-      await beforeChange(() => client.query('commit'));
       return { outcome: 'applied', facts: await statement(client) };
     } finally {
       abandon(client);
@@ -105,7 +105,6 @@ export function guardedBatchIn(
     try {
       await lockAndRegister(control, guard);
       await beforeChange(() => checkActive(control, guard));
-      await beforeChange(() => control.query('commit'));
       const target = await connect(guard, await beforeChange(() => nameOf(control, databaseOid)));
       try {
         await beforeChange(() => registerIn(target, guard, databaseOid));
@@ -145,7 +144,7 @@ async function attempts(guard: Guard, attempt: () => Promise<GuardedResult>): Pr
           reason: { code: error.code, message: error.message },
           ...(error.facts === undefined ? {} : { facts: error.facts }),
         };
-      if (error instanceof NothingDone || TRY_AGAIN.has(errorCode(error) ?? '')) {
+      if (error instanceof NothingDone || Object.hasOwn(BUSY_CODES, errorCode(error) ?? '')) {
         if (Date.now() < giveUpAt) {
           await setTimeout(RETRY_PAUSE_MS);
           continue;
@@ -155,7 +154,7 @@ async function attempts(guard: Guard, attempt: () => Promise<GuardedResult>): Pr
           reason:
             error instanceof NothingDone
               ? { code: 'engine_unreachable', message: error.message }
-              : { code: 'engine_busy', message: errorSentence(error) },
+              : { code: BUSY_CODES[errorCode(error) ?? ''] ?? 'engine_busy', message: errorSentence(error) },
         };
       }
       return classifyEngineError(error) === 'answered'
@@ -165,8 +164,15 @@ async function attempts(guard: Guard, attempt: () => Promise<GuardedResult>): Pr
   }
 }
 
-/** Known refusals that are worth another try: a session is on the database; no connection is free; a lost deadlock. */
-const TRY_AGAIN = new Set(['55006', '53300', '40P01']);
+/** Known refusals that are worth another try, and what they are called when the deadline comes first. */
+const BUSY_CODES: Readonly<Record<string, string>> = {
+  // A session is on the database.
+  55006: 'database_in_use',
+  // No connection is free.
+  53300: 'engine_busy',
+  // A lost deadlock.
+  '40P01': 'engine_busy',
+};
 
 /** Stable codes for refusals that a plan or a person goes by; everything else is told by its SQLSTATE in the message. */
 const REFUSAL_CODES: Readonly<Record<string, string>> = {
@@ -206,81 +212,80 @@ async function beforeChange<T>(step: () => Promise<T>): Promise<T> {
 }
 
 /** The session lock's number: advisory locks take 64 bits, a UUID's first half. */
-function lockKey(subjectId: string): string {
+export function lockKey(subjectId: string): string {
   return BigInt.asIntN(64, BigInt(`0x${subjectId.replaceAll('-', '').slice(0, 16)}`)).toString();
 }
 
-const REGISTER = /* sql */ `
-  with age as (
-    update surefoot.identity set claim_number = greatest(claim_number, $5::bigint)
-     where installation = $6 and engine = $7 and identity = $8
-    returning 1)
-  insert into surefoot.tokens (token, effect, resource, attempt, claim_number, state, backend_pid, backend_start)
-  select $1, $2, $3, $4::integer, $5::bigint, 'active', a.pid, a.backend_start
-    from pg_stat_get_activity(pg_backend_pid()) a, age
-  on conflict (token) do update set backend_pid = excluded.backend_pid, backend_start = excluded.backend_start
-   where tokens.state = 'active'
-  returning state`;
-
+/**
+ * Takes the session lock and registers the token with the backend that will act.
+ *
+ * The registration is committed, so that a revoker sees it, but not flushed: should the server crash before it is, its
+ * backend is gone too, and whatever the change commits later is flushed after it, in the order of the log.
+ */
 async function lockAndRegister(client: Client, guard: Guard): Promise<void> {
   await beforeChange(async () => {
     await client.query('select pg_advisory_lock($1)', [lockKey(guard.subjectId)]);
-    const registered = await client.query(REGISTER, [
-      guard.token,
-      guard.effectId,
-      guard.resource,
-      guard.attempt,
-      guard.claimNumber,
-      guard.installation,
-      guard.engine.engineId,
-      guard.engine.identity,
-    ]);
-    if (registered.rowCount !== 1) throw await whyNotRegistered(client, guard);
+    const { installation, engine, claimNumber } = guard;
+    const registered = await lastOf(
+      client,
+      `set local synchronous_commit to off;
+       with age as (
+         update surefoot.identity set claim_number = greatest(claim_number, ${claimNumber})
+          where installation = ${quoteLiteral(installation)} and engine = ${quoteLiteral(engine.engineId)}
+            and identity = ${quoteLiteral(engine.identity)}
+         returning 1)
+       ${registration(guard)}, age ${OWN_BACKEND_AGAIN}`,
+    );
+    if (registered.rowCount === 1) return;
+    throw (
+      (await refusalIfRevoked(client, guard)) ??
+      new Refusal('age', 'the engine is not the one the catalog knows: its control database has another identity')
+    );
   });
 }
 
-async function whyNotRegistered(client: Client, guard: Guard): Promise<Refusal> {
-  const token = await client.query<{ state: string }>('select state from surefoot.tokens where token = $1', [
-    guard.token,
-  ]);
-  return token.rows[0]?.state === 'revoked'
-    ? new Refusal('revoked', 'the token of this effect has been revoked')
-    : new Refusal('age', 'the engine is not the one the catalog knows: its control database has another identity');
+async function registerIn(client: Client, guard: Guard, databaseOid: number): Promise<void> {
+  const registered = await lastOf(
+    client,
+    `set local synchronous_commit to off;
+     ${registration(guard)}, pg_database d where d.datname = current_database() and d.oid = ${databaseOid} ${OWN_BACKEND_AGAIN}`,
+  );
+  if (registered.rowCount === 1) return;
+  throw (
+    (await refusalIfRevoked(client, guard)) ??
+    new Refusal('database_gone', `the database with OID ${databaseOid} was replaced by another one of its name`)
+  );
 }
 
-const REGISTER_IN_TARGET = /* sql */ `
-  insert into surefoot.tokens (token, effect, resource, attempt, claim_number, state, backend_pid, backend_start)
-  select $1, $2, $3, $4::integer, $5::bigint, 'active', a.pid, a.backend_start from pg_stat_get_activity(pg_backend_pid()) a
+function registration({ token, effectId, resource, attempt, claimNumber }: Guard): string {
+  return `insert into surefoot.tokens (token, effect, resource, attempt, claim_number, state, backend_pid, backend_start)
+    select ${quoteLiteral(token)}, ${quoteLiteral(effectId)}, ${quoteLiteral(resource)}, ${attempt}, ${claimNumber}, 'active',
+           a.pid, a.backend_start
+      from pg_stat_get_activity(pg_backend_pid()) a`;
+}
+
+/** The same token on a later connection of the same act: the earlier one has done nothing. */
+const OWN_BACKEND_AGAIN = `
   on conflict (token) do update set backend_pid = excluded.backend_pid, backend_start = excluded.backend_start
    where tokens.state = 'active'`;
 
-async function registerIn(client: Client, guard: Guard, databaseOid: number): Promise<void> {
-  const { rows } = await client.query<{ oid: number }>(
-    'select oid from pg_database where datname = current_database()',
-  );
-  if (Number(rows[0]?.oid) !== databaseOid)
-    throw new Refusal('database_gone', `the database with OID ${databaseOid} was replaced by another one of its name`);
-  await client.query(REGISTER_IN_TARGET, [
-    guard.token,
-    guard.effectId,
-    guard.resource,
-    guard.attempt,
-    guard.claimNumber,
-  ]);
+async function refusalIfRevoked(client: Client, { token }: Guard): Promise<Refusal | undefined> {
+  const { rows } = await client.query<{ state: string }>('select state from surefoot.tokens where token = $1', [token]);
+  return rows[0]?.state === 'revoked' ? new Refusal('revoked', 'the token of this effect has been revoked') : undefined;
 }
 
-/** Opens the transaction and locks the token row in it. A revoker that comes now waits for this transaction's end. */
-async function checkActive(client: Client, guard: Guard): Promise<void> {
-  await client.query('begin');
-  const row = await client.query<{ state: string }>('select state from surefoot.tokens where token = $1 for update', [
-    guard.token,
-  ]);
-  if (row.rows[0]?.state !== 'active') throw new Refusal('revoked', 'the token of this effect has been revoked');
+/** Reads the token's row under its lock. Inside a transaction, a revoker that comes now waits for that transaction's end. */
+async function checkActive(client: Client, guard: Guard, first = ''): Promise<void> {
+  const row = await lastOf(
+    client,
+    `${first} select state from surefoot.tokens where token = ${quoteLiteral(guard.token)} for update`,
+  );
+  if (row.rows[0]?.['state'] !== 'active') throw new Refusal('revoked', 'the token of this effect has been revoked');
 }
 
 async function transaction(client: Client, guard: Guard, kind: string, change: Change): Promise<GuardedResult> {
   const facts = await beforeChange(async () => {
-    await checkActive(client, guard);
+    await checkActive(client, guard, 'begin;');
     const found = await change(client);
     await client.query('insert into surefoot.ledger (token, kind, facts) values ($1, $2, $3)', [
       guard.token,
@@ -292,4 +297,17 @@ async function transaction(client: Client, guard: Guard, kind: string, change: C
   // From here on a lost reply is unknown: the server may have committed.
   await client.query('commit');
   return { outcome: 'applied', facts };
+}
+
+/** Several statements in one round trip; pg answers with a result for each, of which the last counts. */
+async function lastOf(client: Client, statements: string): Promise<QueryAnswer> {
+  const results = (await client.query(statements)) as unknown as QueryAnswer | readonly QueryAnswer[];
+  const last = [results].flat().at(-1);
+  if (last === undefined) throw new TypeError('no statement was answered');
+  return last;
+}
+
+interface QueryAnswer {
+  readonly rows: readonly Readonly<Record<string, unknown>>[];
+  readonly rowCount: number | null;
 }

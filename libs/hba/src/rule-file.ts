@@ -74,7 +74,8 @@ function compareText(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
-const NOTE = '# Written by Surefoot. An edit made here is found and reported; it is never overwritten silently.';
+const NOTE =
+  '# Written by Surefoot. An edit made here is never overwritten silently: the next generation is refused until it is settled.';
 
 /** @throws TypeError for rules that cannot be written */
 export function renderRuleFile(rules: RuleSet, digest: Digest): string {

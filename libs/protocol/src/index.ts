@@ -10,8 +10,8 @@ export type {
   PlannedEffect,
   RoleOids,
 } from './effects.ts';
-export { isOperationKind, nextStep, OPERATIONS, roleIncludes, ROLES } from './operations.ts';
-export type { OperationKind, Role } from './operations.ts';
+export { isOperationKind, nextStep, opensTo, OPERATIONS, roleIncludes, ROLES } from './operations.ts';
+export type { Door, OperationKind, Role } from './operations.ts';
 export { pinDifferences } from './pin.ts';
 export type { Pin } from './pin.ts';
 export type { EffectRecord, EngineSubject, EnvironmentSubject, Situation, Step } from './plans.ts';

@@ -13,11 +13,13 @@ export function roleIncludes(held: Role, needed: Role): boolean {
   return ROLES.indexOf(held) >= ROLES.indexOf(needed);
 }
 
+/** How an operation is asked for. `internal`: only by the system itself. */
+export type Door = 'rest' | 'setup' | 'internal';
+
 interface EnvironmentOperation {
   readonly subject: 'environment';
   readonly role: Role;
-  /** How the operation is asked for. `internal`: only by the system itself. */
-  readonly doors: readonly ('rest' | 'setup' | 'internal')[];
+  readonly doors: readonly Door[];
   readonly plan: (situation: Situation<EnvironmentSubject>) => Step;
   /** The environment's state while the operation is open, and after each end. */
   readonly environment: Readonly<Record<'open' | 'succeeded' | 'failed' | 'cancelled', EnvironmentState>>;
@@ -28,7 +30,7 @@ interface EnvironmentOperation {
 interface EngineOperation {
   readonly subject: 'engine';
   readonly role: Role;
-  readonly doors: readonly ('rest' | 'setup' | 'internal')[];
+  readonly doors: readonly Door[];
   readonly plan: (situation: Situation<EngineSubject>) => Step;
   readonly engine: Readonly<Record<'open' | 'succeeded' | 'failed' | 'cancelled', EngineState>>;
   readonly onInterrupted: 'undo' | 'block';
@@ -73,6 +75,11 @@ export type OperationKind = keyof typeof OPERATIONS;
 
 export function isOperationKind(text: string): text is OperationKind {
   return Object.hasOwn(OPERATIONS, text);
+}
+
+export function opensTo(kind: OperationKind, door: Door): boolean {
+  const doors: readonly Door[] = OPERATIONS[kind].doors;
+  return doors.includes(door);
 }
 
 /** The one place where a kind meets its plan. */

@@ -203,6 +203,8 @@ create table effects (
   unique (operation_id, ordinal)
 );
 
+create index effects_by_claim on effects (claim_id);
+
 create table tokens (
   token uuid primary key,
   effect_id uuid not null unique references effects,
@@ -273,7 +275,9 @@ create table audit (
 );
 
 -- Each row's hash covers the one before, so a removed or changed row is seen. The lock makes "the one before" certain.
-create function audit_chain() returns trigger language plpgsql set search_path = pg_catalog, public as $$
+-- The hash is over texts, so what a session says about dates must not matter.
+create function audit_chain() returns trigger language plpgsql
+  set search_path = pg_catalog, public set datestyle = 'ISO, MDY' as $$
 begin
   perform pg_advisory_xact_lock(7270616);
   -- The identity value was drawn before the lock; drawn again under it, ids stand in the order of the chain.

@@ -5,15 +5,16 @@
  * the caller before the transaction, so a repetition after a lost answer finds its own rows and says `already`. Rows are
  * locked in one order, operations before environments, which is the order in which a worker ends them.
  */
-import type { JsonObject, Reason, Tier } from '#kernel';
+import type { JsonObject, Tier } from '#kernel';
 import { Problem } from '#kernel';
 import type { EnvironmentState, OperationKind, OperationState } from '#protocol';
-import { nextOperationState, OPERATIONS } from '#protocol';
+import { OPERATIONS } from '#protocol';
 import type { Tx } from '../catalog.ts';
 import { CatalogUnavailable } from '../errors.ts';
 import { writeAudit } from './audit.ts';
-import { ENQUEUE } from './claims.ts';
 import { type Idempotency, idempotencyMismatch, rememberKey } from './idempotency.ts';
+import { submitOperation } from './submit.ts';
+import { endQueued } from './unbegun.ts';
 import { OPEN_CASE_ID, type OtherOperation, waitingForOperation } from './waiting.ts';
 
 export interface Acceptance {
@@ -57,8 +58,6 @@ export class EnvironmentIdUsed extends Error {
   }
 }
 
-const JOB_SCHEMA_VERSION = 1;
-
 const ENVIRONMENT = /* sql */ `
   insert into environments (id, project_id, name, state, engine_id, profile, extensions, connection_limit, labels, database_name)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict do nothing returning 1`;
@@ -69,13 +68,6 @@ const HOLDER = /* sql */ `
 const LOGINS = /* sql */ `
   insert into logins (environment_id, tier, user_name, password_sealed, verifier_sealed)
   select $1, * from unnest($2::text[], $3::text[], $4::bytea[], $5::bytea[])`;
-
-const OPERATION = /* sql */ `
-  with operation as (
-    insert into operations (id, kind, host_id, project_id, environment_id, engine_id, requested_by, request, state, waiting_for)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9)
-    on conflict do nothing returning id)
-  insert into jobs (id, operation_id, host_id, schema_version) select $10, id, $3, $11 from operation returning id`;
 
 /** @throws Problem `environment_exists`, `no_engine`, `idempotency_mismatch`; EnvironmentIdUsed */
 export async function acceptEnvironmentCreate(tx: Tx, create: EnvironmentToCreate): Promise<Accepted> {
@@ -221,21 +213,6 @@ async function makeWay(tx: Tx, other: OpenOperation, deleteId: string): Promise<
   return waitingForOperation(other);
 }
 
-/** @returns whether it was still queued */
-export async function endQueued(
-  tx: Tx,
-  operationId: string,
-  event: 'cancel' | 'fail',
-  reason: Reason,
-): Promise<boolean> {
-  const ended = await tx.query(
-    /* sql */ `update operations set state = $2, stage = $2, reason = $3, waiting_for = null, finished_at = now()
-                where id = $1 and state = 'queued' returning 1`,
-    [operationId, nextOperationState('queued', event), JSON.stringify(reason)],
-  );
-  return ended.length > 0;
-}
-
 /** A repetition of this very transaction, or the same idempotency key. */
 async function acceptedBefore(tx: Tx, acceptance: Acceptance): Promise<Accepted | undefined> {
   const { operationId, idempotency } = acceptance;
@@ -260,26 +237,14 @@ interface Queued {
 /** @returns false when the environment has another open operation of this sort */
 async function enqueue(tx: Tx, acceptance: Acceptance, kind: OperationKind, queued: Queued): Promise<boolean> {
   const { operationId, jobId, requestedBy } = acceptance;
-  const made = await tx.query(OPERATION, [
-    operationId,
-    kind,
-    queued.hostId,
-    queued.projectId,
-    queued.environmentId,
-    queued.engineId,
-    requestedBy.keyId,
-    JSON.stringify(queued.request),
-    queued.waitingFor ?? null,
-    jobId,
-    JOB_SCHEMA_VERSION,
-  ]);
-  if (made.length === 0) return false;
-  if (queued.environmentState !== undefined)
+  const { environmentState, ...operation } = queued;
+  if (!(await submitOperation(tx, 'rest', { operationId, jobId, kind, requestedBy: requestedBy.keyId, ...operation })))
+    return false;
+  if (environmentState !== undefined)
     await tx.query(/* sql */ `update environments set state = $2 where id = $1`, [
       queued.environmentId,
-      queued.environmentState,
+      environmentState,
     ]);
-  await tx.query(ENQUEUE, [jobId]);
   await writeAudit(tx, `key ${requestedBy.name}`, kind, queued.environmentId, { operationId });
   return true;
 }

@@ -3,10 +3,12 @@
  * with the same claim id is answered `already`.
  */
 import type { Reason } from '#kernel';
-import { nextOperationState } from '#protocol';
+import type { Role } from '#protocol';
+import { nextOperationState, OPERATIONS, roleIncludes } from '#protocol';
 import type { Tx } from '../catalog.ts';
 import type { OperationRow } from '../rows.ts';
 import { writeAudit } from './audit.ts';
+import { enqueueAgain } from './submit.ts';
 import { OPEN_CASE_ID, type OtherOperation, waitingForOperation } from './waiting.ts';
 
 export interface Claim {
@@ -23,13 +25,13 @@ export type ClaimAnswer =
   /** Cannot run now; the periodic look will ask again. */
   | { readonly answer: 'waiting'; readonly for: string }
   /** The requester no longer may do this. */
-  | { readonly answer: 'revoked'; readonly operationId: string }
+  | { readonly answer: 'revoked'; readonly operationId: string; readonly reason: Reason }
   /** Ended, blocked, held by another claim, or unknown: nothing to do for this message. */
   | { readonly answer: 'none' };
 
 const JOB = /* sql */ `
   select o.id, o.kind, o.state, o.attempt, o.claim_id, o.environment_id, o.engine_id, o.host_id,
-         coalesce(k.revoked_at is not null, false) as revoked
+         o.project_id, k.id is not null as by_key, k.revoked_at is not null as revoked, k.role, k.project_ids
     from jobs j
     join operations o on o.id = j.operation_id
     left join api_keys k on k.id = o.requested_by
@@ -44,19 +46,21 @@ const IN_THE_WAY = /* sql */ `
      and (o.state in ('running', 'blocked') or (o.state = 'queued' and o.kind <> 'environment.delete'))
    limit 1`;
 
-const NUMBER = /* sql */ `update hosts set claim_number = claim_number + 1 where id = $1 returning claim_number`;
-
 const CLAIM = /* sql */ `
-  with claimed as (
-    insert into claims (id, job_id, operation_id, host_id, attempt, claim_number) values ($1, $2, $3, $4, $5, $6))
+  with numbered as (update hosts set claim_number = claim_number + 1 where id = $4 returning claim_number),
+  claimed as (
+    insert into claims (id, job_id, operation_id, host_id, attempt, claim_number)
+    select $1, $2, $3, $4, $5, claim_number from numbered)
   update operations
-     set state = $7, attempt = $5, claim_id = $1, stage = 'claimed', waiting_for = null,
+     set state = $6, attempt = $5, claim_id = $1, stage = 'claimed', waiting_for = null,
          started_at = coalesce(started_at, now())
-   where id = $3 and state = 'queued'`;
+    from numbered
+   where id = $3 and state = 'queued'
+  returning numbered.claim_number`;
 
 /** @param claimId fresh for each claim, and the same when a claim whose reply was lost is repeated */
 export async function claimJob(tx: Tx, jobId: string, hostId: string, claimId: string): Promise<ClaimAnswer> {
-  const [operation] = await tx.query<OperationRow & { revoked: boolean }>(JOB, [jobId, hostId]);
+  const [operation] = await tx.query<OperationRow & Requester>(JOB, [jobId, hostId]);
   if (operation === undefined) return { answer: 'none' };
   if (operation.claim_id === claimId) return repeated(tx, claimId);
   if (operation.state !== 'queued') return { answer: 'none' };
@@ -65,14 +69,51 @@ export async function claimJob(tx: Tx, jobId: string, hostId: string, claimId: s
     // A change that is still queued and a delete that arrived later: the delete has cancelled it, so only a delete is asked.
     if (other !== undefined) return { answer: 'waiting', for: waitingForOperation(other) };
   }
-  if (operation.revoked) return { answer: 'revoked', operationId: operation.id };
-  const [numbered] = await tx.query<{ claim_number: string }>(NUMBER, [hostId]);
-  if (numbered === undefined) throw new TypeError(`the catalog has no host ${hostId}`);
+  const withdrawn = rightWithdrawn(operation);
+  // Once begun, it is not left half-done: the plan undoes what a create has made, and a delete goes on to its end.
+  if (withdrawn !== undefined && operation.attempt === 0)
+    return { answer: 'revoked', operationId: operation.id, reason: withdrawn };
+  if (withdrawn !== undefined)
+    await tx.query(/* sql */ `update operations set abandon = coalesce(abandon, $2) where id = $1`, [
+      operation.id,
+      JSON.stringify(withdrawn),
+    ]);
   const attempt = operation.attempt + 1;
-  const claimNumber = Number(numbered.claim_number);
   const state = nextOperationState('queued', 'claim');
-  await tx.query(CLAIM, [claimId, jobId, operation.id, hostId, attempt, claimNumber, state]);
+  const [numbered] = await tx.query<{ claim_number: string }>(CLAIM, [
+    claimId,
+    jobId,
+    operation.id,
+    hostId,
+    attempt,
+    state,
+  ]);
+  if (numbered === undefined) throw new TypeError(`the catalog has no host ${hostId}`);
+  const claimNumber = Number(numbered.claim_number);
   return { answer: 'claimed', claim: { claimId, jobId, operationId: operation.id, hostId, attempt, claimNumber } };
+}
+
+/** The key that asked, as it is now; all null when the system itself asked. */
+interface Requester {
+  readonly by_key: boolean;
+  readonly revoked: boolean;
+  readonly role: Role | null;
+  readonly project_ids: readonly string[] | null;
+}
+
+/** The requester's rights are asked again at the claim: they may have been withdrawn since the request was accepted. */
+function rightWithdrawn(operation: OperationRow & Requester): Reason | undefined {
+  const { kind, by_key: byKey, revoked, role, project_ids: projects, project_id: project } = operation;
+  if (!byKey) return undefined;
+  if (revoked) return { code: 'requester_revoked', message: 'the key that asked for this has been revoked' };
+  if (role === null || !roleIncludes(role, OPERATIONS[kind].role))
+    return {
+      code: 'requester_revoked',
+      message: `the key that asked for this is no longer a ${OPERATIONS[kind].role}`,
+    };
+  if (projects !== null && project !== null && !projects.includes(project))
+    return { code: 'requester_revoked', message: 'the key that asked for this no longer has the project' };
+  return undefined;
 }
 
 async function repeated(tx: Tx, claimId: string): Promise<ClaimAnswer> {
@@ -145,18 +186,12 @@ export async function requeueOperation(
   ]);
   await tx.query(END_CLAIM, [claim.claimId, count === 'none' ? 'stopped' : 'interrupted']);
   if (requeued.length === 0) return;
-  await tx.query(ENQUEUE, [claim.jobId]);
+  await enqueueAgain(tx, claim.jobId);
   await writeAudit(tx, `host ${claim.hostId}`, 'operation.requeue', claim.operationId, {
     attempt: claim.attempt,
     count,
   });
 }
-
-/** A job message carries an id and a schema version, nothing to act on. */
-export const ENQUEUE = /* sql */ `
-  insert into outbox (exchange, routing_key, message)
-  select '', 'surefoot.jobs.' || host_id, jsonb_build_object('version', schema_version, 'jobId', id)
-    from jobs where id = $1`;
 
 export async function endClaim(tx: Tx, claimId: string, reason: string): Promise<void> {
   await tx.query(END_CLAIM, [claimId, reason]);

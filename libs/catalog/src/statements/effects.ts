@@ -17,27 +17,34 @@ export interface EffectToRecord {
   readonly resource: string;
 }
 
+/** The claim that may write: live, and its operation running under it. Locked, so that it stays so until the commit. */
 const CURRENT = /* sql */ `
-  select 1 from claims c join operations o on o.claim_id = c.id
-   where c.id = $1 and c.ended_at is null and o.state = 'running' and o.id = c.operation_id
-     for share of c`;
+  current as (
+    select c.id from claims c join operations o on o.claim_id = c.id
+     where c.id = $1 and c.ended_at is null and o.state = 'running' and o.id = c.operation_id
+       for share of c)`;
 
 const RECORD = /* sql */ `
-  with recorded as (
+  with ${CURRENT},
+  recorded as (
     insert into effects (id, operation_id, claim_id, ordinal, kind, spec)
-    select $1, $2, $3, 1 + coalesce((select max(ordinal) from effects where operation_id = $2), 0), $4, $5
+    select $2, $3, $1, 1 + coalesce((select max(ordinal) from effects where operation_id = $3), 0), $4, $5 from current
     on conflict (id) do nothing),
-  staged as (update operations set stage = $4 where id = $2)
-  insert into tokens (token, effect_id, engine_id, claim_number, resource) values ($6, $1, $7, $8, $9)
-  on conflict (token) do nothing`;
+  staged as (update operations set stage = $4 where id = $3 and exists (select 1 from current)),
+  token as (
+    insert into tokens (token, effect_id, engine_id, claim_number, resource) select $6, $2, $7, $8, $9 from current
+    on conflict (token) do nothing returning 1)
+  select exists (select 1 from token) as recorded from current`;
 
-/** Token and effect, before the receipt. `conflict`: the claim is no longer current, so nothing may be done under it. */
+/**
+ * Token and effect, before the receipt. `already`: this very effect is recorded; `conflict`: the claim is no longer
+ * current, so nothing may be done under it.
+ */
 export async function recordEffect(tx: Tx, effect: EffectToRecord): Promise<WriteAnswer> {
-  if ((await tx.query(CURRENT, [effect.claimId])).length === 0) return 'conflict';
-  await tx.query(RECORD, [
+  const [current] = await tx.query<{ recorded: boolean }>(RECORD, [
+    effect.claimId,
     effect.effectId,
     effect.operationId,
-    effect.claimId,
     effect.kind,
     JSON.stringify(effect.spec),
     effect.token,
@@ -45,7 +52,8 @@ export async function recordEffect(tx: Tx, effect: EffectToRecord): Promise<Writ
     effect.claimNumber,
     effect.resource,
   ]);
-  return 'updated';
+  if (current === undefined) return 'conflict';
+  return current.recorded ? 'updated' : 'already';
 }
 
 export interface Settlement {
@@ -64,16 +72,18 @@ export interface Settlement {
 }
 
 const SETTLE = /* sql */ `
-  with settled as (
-    update effects set outcome = $2, facts = $3, reason = $4, settled_at = now()
-     where id = $1 and claim_id = $5 and outcome in ('pending', 'unknown')
-       and exists (select 1 from tokens t where t.effect_id = $1 and t.token = $6)
+  with ${CURRENT},
+  settled as (
+    update effects set outcome = $3, facts = $4, reason = $5, settled_at = now()
+     where id = $2 and claim_id = $1 and outcome in ('pending', 'unknown')
+       and exists (select 1 from current)
+       and exists (select 1 from tokens t where t.effect_id = $2 and t.token = $6)
     returning operation_id),
   closed as (update tokens set settled_at = now() where token = $6 and exists (select 1 from settled)),
   undone as (
     update effects set outcome = 'undone'
-     where operation_id = (select operation_id from settled) and kind = any ($7) and outcome = 'applied' and $2 = 'applied')
-  select 1 from settled`;
+     where operation_id = (select operation_id from settled) and kind = any ($7) and outcome = 'applied' and $3 = 'applied')
+  select exists (select 1 from settled) as settled from current`;
 
 const IDENTITIES = {
   environment: /* sql */ `update environments set identities = $2 where id = $1 and identities is distinct from $2`,
@@ -83,17 +93,17 @@ const IDENTITIES = {
 /** `already`: this effect has an outcome; `conflict`: the claim is no longer current or the token is another. */
 export async function settleEffect(tx: Tx, settlement: Settlement): Promise<WriteAnswer> {
   const { effectId, token, claimId, outcome, facts, reason, undoes, identities, subject } = settlement;
-  if ((await tx.query(CURRENT, [claimId])).length === 0) return 'conflict';
-  const settled = await tx.query(SETTLE, [
+  const [current] = await tx.query<{ settled: boolean }>(SETTLE, [
+    claimId,
     effectId,
     outcome,
     JSON.stringify(facts),
     reason === undefined ? null : JSON.stringify(reason),
-    claimId,
     token,
     undoes,
   ]);
-  if (settled.length === 0) {
+  if (current === undefined) return 'conflict';
+  if (!current.settled) {
     const [row] = await tx.query<{ outcome: string }>(
       /* sql */ `select e.outcome from effects e join tokens t on t.effect_id = e.id where e.id = $1 and t.token = $2`,
       [effectId, token],

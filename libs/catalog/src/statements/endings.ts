@@ -149,18 +149,3 @@ export async function endEngine(tx: Tx, id: string, state: EngineState, finding?
 function auditDetail(claim: Claim, reason: Reason | undefined): JsonObject {
   return { attempt: claim.attempt, ...(reason === undefined ? {} : { reason: { ...reason } }) };
 }
-
-/** An operation that never ran and never will: its requester's rights are gone. */
-export async function failQueued(tx: Tx, operationId: string, reason: Reason): Promise<void> {
-  const [row] = await tx.query<Ended>(
-    /* sql */ `update operations set state = $2, stage = $2, reason = $3, finished_at = now() where id = $1 and state = 'queued'
-               returning kind, environment_id, engine_id`,
-    [operationId, nextOperationState('queued', 'fail'), JSON.stringify(reason)],
-  );
-  if (row === undefined) return;
-  const operation = OPERATIONS[row.kind];
-  if (operation.subject === 'environment')
-    await endEnvironment(tx, row.environment_id ?? '', operation.environment.failed, false);
-  else await endEngine(tx, row.engine_id, operation.engine.failed);
-  await writeAudit(tx, 'catalog', 'operation.failed', operationId, { reason: { ...reason } });
-}

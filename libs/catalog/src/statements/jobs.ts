@@ -3,7 +3,9 @@ import { randomUUID } from 'node:crypto';
 import type { EngineState, OperationKind } from '#protocol';
 import type { Tx } from '../catalog.ts';
 import { writeAudit } from './audit.ts';
-import { ENQUEUE } from './claims.ts';
+import type { EngineRow } from '../rows.ts';
+import { ENGINE } from './situation.ts';
+import { submitOperation } from './submit.ts';
 
 export interface OpenJob {
   readonly jobId: string;
@@ -26,9 +28,17 @@ export async function openJobs(tx: Tx, hostId: string, limit: number): Promise<r
   return tx.query<OpenJob>(`${OPEN} order by o.created_at, o.id limit $2`, [hostId, limit]);
 }
 
-/** One of them by its id; undefined when it has ended, is held, or was never there. */
-export async function openJob(tx: Tx, hostId: string, jobId: string): Promise<OpenJob | undefined> {
-  const [job] = await tx.query<OpenJob>(`${OPEN} and j.id = $2`, [hostId, jobId]);
+const ONE = /* sql */ `
+  select o.*, (select row_to_json(g) from (${ENGINE} where e.id = o."engineId") g) as engine
+    from (${OPEN} and j.id = $2) o`;
+
+/** One of them by its id, with its engine; undefined when it has ended, is held, or was never there. */
+export async function openJob(
+  tx: Tx,
+  hostId: string,
+  jobId: string,
+): Promise<(OpenJob & { readonly engine: EngineRow }) | undefined> {
+  const [job] = await tx.query<OpenJob & { engine: EngineRow }>(ONE, [hostId, jobId]);
   return job;
 }
 
@@ -42,6 +52,14 @@ export async function noteWaiting(tx: Tx, jobIds: readonly string[], waitingFor:
   );
 }
 
+/** Why an engine takes no work; null when it does. */
+export async function noteEngineWaiting(tx: Tx, engineId: string, waitingFor: string | null): Promise<void> {
+  await tx.query(/* sql */ `update engines set waiting_for = $2 where id = $1 and waiting_for is distinct from $2`, [
+    engineId,
+    waitingFor,
+  ]);
+}
+
 /**
  * Asks for an engine's container to be started again, unless that is asked for already. Asked by the worker that found it
  * stopped; carried out like any other operation.
@@ -49,21 +67,14 @@ export async function noteWaiting(tx: Tx, jobIds: readonly string[], waitingFor:
 export async function requestEngineStart(tx: Tx, hostId: string, engineId: string): Promise<boolean> {
   const operationId = randomUUID();
   const jobId = randomUUID();
-  const made = await tx.query(
-    /* sql */ `insert into operations (id, kind, host_id, engine_id, state)
-               select $1, 'engine.start', $2, e.id, 'queued' from engines e
-                where e.id = $3 and not exists (
-                  select 1 from operations o where o.engine_id = e.id and o.kind = 'engine.start' and o.state in ('queued', 'running', 'blocked'))
-               returning id`,
-    [operationId, hostId, engineId],
+  const open = await tx.query(
+    /* sql */ `select 1 from operations o
+                where o.engine_id = $1 and o.kind = 'engine.start' and o.state in ('queued', 'running', 'blocked')`,
+    [engineId],
   );
-  if (made.length === 0) return false;
-  await tx.query(/* sql */ `insert into jobs (id, operation_id, host_id, schema_version) values ($1, $2, $3, 1)`, [
-    jobId,
-    operationId,
-    hostId,
-  ]);
-  await tx.query(ENQUEUE, [jobId]);
+  // Only the host's one worker asks, so nobody comes in between.
+  if (open.length > 0) return false;
+  await submitOperation(tx, 'internal', { operationId, jobId, kind: 'engine.start', hostId, engineId, request: {} });
   await writeAudit(tx, `host ${hostId}`, 'engine.start', engineId, { operationId });
   return true;
 }

@@ -5,7 +5,7 @@
 import { OPERATIONS } from '#protocol';
 import type { Tx } from '../catalog.ts';
 import { writeAudit } from './audit.ts';
-import { ENQUEUE } from './claims.ts';
+import { submitOperation } from './submit.ts';
 
 /** The catalog belongs to another installation. Nothing was changed. */
 class ForeignCatalog extends Error {
@@ -88,11 +88,6 @@ const ENGINE = /* sql */ `
    where not exists (select 1 from engines where host_id = $3 and state <> 'failed')
   on conflict do nothing returning id`;
 
-const OPERATION = /* sql */ `
-  with operation as (
-    insert into operations (id, kind, host_id, engine_id, request, state) values ($1, $2, $3, $4, $5, 'queued') returning id)
-  insert into jobs (id, operation_id, host_id, schema_version) select $6, id, $3, 1 from operation`;
-
 /**
  * The host's first engine, to be made by its worker like anything else: engine, operation, job, outbox and audit at once.
  * One that failed does not count, since its operation has undone it.
@@ -104,8 +99,7 @@ export async function requestFirstEngine(tx: Tx, engine: EngineToCreate): Promis
   const made = await tx.query(ENGINE, [engineId, name, hostId, state, image, port, networkPool, identity]);
   if (made.length === 0) return false;
   const request = { name, image, port, networkPool };
-  await tx.query(OPERATION, [operationId, KIND, hostId, engineId, JSON.stringify(request), jobId]);
-  await tx.query(ENQUEUE, [jobId]);
+  await submitOperation(tx, 'setup', { operationId, jobId, kind: KIND, hostId, engineId, request });
   await writeAudit(tx, 'setup', KIND, engineId, { operationId });
   return true;
 }

@@ -12,11 +12,14 @@ export interface OperationInFull {
   readonly situation: Situation;
 }
 
+/** An engine as `EngineRow`, with the pin of its present generation. */
+export const ENGINE = /* sql */ `
+  select e.*, (select pin from engine_generations p where p.engine_id = e.id and p.generation = e.generation) as pin
+    from engines e`;
+
 const LOAD = /* sql */ `
   select row_to_json(o) as operation,
-         (select row_to_json(g) from (
-            select e.*, (select pin from engine_generations p where p.engine_id = e.id and p.generation = e.generation) as pin
-              from engines e where e.id = o.engine_id) g) as engine,
+         (select row_to_json(g) from (${ENGINE} where e.id = o.engine_id) g) as engine,
          (select row_to_json(v) from environments v where v.id = o.environment_id) as environment,
          coalesce((select json_agg(row_to_json(f) order by f.ordinal) from (
             select e.*, t.token from effects e join tokens t on t.effect_id = e.id where e.operation_id = o.id) f), '[]') as effects,
@@ -83,20 +86,16 @@ export async function loadLogins(tx: Tx, environmentId: string): Promise<readonl
   );
 }
 
-const ENGINES = /* sql */ `
-  select e.*, (select pin from engine_generations p where p.engine_id = e.id and p.generation = e.generation) as pin
-    from engines e`;
-
 /** The pinned engines of a host. */
 export async function loadEngines(tx: Tx, hostId: string): Promise<readonly EngineRow[]> {
   return tx.query<EngineRow>(
-    `${ENGINES} where e.host_id = $1 and e.state in ('ready', 'blocked') and e.generation is not null`,
+    `${ENGINE} where e.host_id = $1 and e.state in ('ready', 'blocked') and e.generation is not null`,
     [hostId],
   );
 }
 
 export async function loadEngine(tx: Tx, engineId: string): Promise<EngineRow> {
-  const [row] = await tx.query<EngineRow>(`${ENGINES} where e.id = $1`, [engineId]);
+  const [row] = await tx.query<EngineRow>(`${ENGINE} where e.id = $1`, [engineId]);
   if (row === undefined) throw new TypeError(`the catalog has no engine ${engineId}`);
   return row;
 }

@@ -26,7 +26,7 @@ export const act: Act<'retire-database'> = (context, spec) =>
       );
     const statements = [...closing(spec, roles), ...renaming(context, roles, found)].join('\n');
     const whose = { databaseOid: spec.databaseOid, roleOids: roles.map((role) => role.oid) };
-    await endingSessions(context, whose, () => client.query(statements));
+    await endingSessions(context, client, whose, () => client.query(statements));
     // Dropped by hand, or half dropped: what is left to do here was done, and what was found is told as drift.
     return {
       ...(found === undefined ? { alreadyAbsent: true } : {}),
