@@ -1,7 +1,7 @@
 /** Ways in which the worker's processes end, other than all at once. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from '@jest/globals';
 import { InstallationUnderTest, waitUntil } from '#testing';
@@ -99,6 +99,28 @@ test('a second worker of the same host is refused the lock, and told who holds i
   expect(said).toContain('lock_busy');
   expect(said).toContain(`pid ${workerPid()}`);
 }, 60_000);
+
+test('B034: a receipt that cannot be written ends the worker, nothing is started, and the operation goes on after the cure', async () => {
+  const worker = workerPid();
+  const receipts = join(installation.home, 'host', 'receipts');
+  renameSync(receipts, `${receipts}.aside`);
+  const create = await installation.create(`no-receipt-${tag}`);
+  try {
+    await waitUntil('the worker has ended', () => !isAlive(worker));
+  } finally {
+    renameSync(`${receipts}.aside`, receipts);
+  }
+  // The effect was recorded; without its receipt it was never started.
+  const administrator = await installation.administrator();
+  const { rows } = await administrator.query('select 1 from pg_roles where rolname like $1', [`no-receipt-${tag}%`]);
+  await administrator.end();
+  expect(rows).toEqual([]);
+  npmStart();
+  const ended = await installation.ended(create.id);
+  expect(ended.state).toBe('succeeded');
+  expect(ended.effects[0]).toMatchObject({ kind: 'roles', outcome: 'absent' });
+  await installation.ended((await installation.remove(ended.environmentId ?? '')).id);
+}, 120_000);
 
 test.each(['guardian', 'runner'] as const)(
   'a %s that is killed in mid-operation is replaced: the operation ends or blocks with a case, and the next one works',
