@@ -58,6 +58,11 @@ export class Baseline {
     await this.#control.end();
   }
 
+  /** What was created so far is on disk, so that no later statement pays for it. */
+  async settle(): Promise<void> {
+    await this.#control.query('checkpoint');
+  }
+
   /** @param refusedDatabases what Surefoot's own probe finds closed at this moment */
   async create(name: string, refusedDatabases: readonly string[]): Promise<[BaselineEnvironment, Steps]> {
     const id = randomUUID();
