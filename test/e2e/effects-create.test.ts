@@ -463,7 +463,7 @@ describe('a database that is being built (invariant 10)', () => {
     const before = world.proxy.count(/^create database/);
     const [waiting, giving] = [create(patient, 15_000), create(hasty, 0)];
     // The server itself waits for five seconds, and then says no.
-    expect(await giving).toMatchObject({ outcome: 'refused', reason: { code: 'engine_busy' } });
+    expect(await giving).toMatchObject({ outcome: 'refused', reason: { code: 'database_in_use' } });
     await waitUntil('it is tried again', () => world.proxy.count(/^create database/) >= before + 3);
     await session.end();
     patient.identities = { databaseOid: facts(await waiting)['databaseOid'] as number };

@@ -3,6 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ActResult } from '#effects';
 import { attemptDatabaseName } from '#kernel';
+import type pg from 'pg';
+import { abandon, classifyEngineError, connectAdmin, FreshConnections } from '#postgres';
 import { waitUntil } from '#testing';
 import type { Environment } from './effects-world.ts';
 import { CONTROL, EffectsWorld, facts, sessionLock } from './effects-world.ts';
@@ -441,4 +443,74 @@ test('an engine’s own settings for a database or a role do not reach a batch o
     await world.sql(`alter database ${CONTROL} reset all`);
     await world.sql('alter role postgres reset statement_timeout');
   }
+});
+
+describe('connections that are made ahead', () => {
+  const NAME = 'made ahead';
+  const backends = async (): Promise<readonly number[]> =>
+    (await world.sql<{ pid: number }>('select pid from pg_stat_activity where application_name = $1', [NAME])).map(
+      ({ pid }) => pid,
+    );
+  const pidOf = async (client: pg.Client): Promise<number> =>
+    (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]!.pid;
+  const fresh = (): FreshConnections => new FreshConnections({ statementTimeoutMs: 5_000, applicationName: NAME });
+  afterEach(async () => {
+    await world.sql('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [NAME]);
+    await waitUntil('they are gone', async () => (await backends()).length === 0);
+  });
+
+  test('are handed out once each: no batch gets a backend that another has used', async () => {
+    const connections = fresh();
+    connections.prepare(world.engine.place, CONTROL);
+    connections.prepare(world.engine.place, CONTROL);
+    const [ahead] = await waitUntil('it is made', async () => {
+      const found = await backends();
+      return found.length > 0 ? found : undefined;
+    });
+    const taken = [
+      await connections.take(world.engine.place, CONTROL),
+      await connections.take(world.engine.place, CONTROL),
+    ];
+    const pids = await Promise.all(taken.map(pidOf));
+    expect(pids[0]).toBe(ahead);
+    expect(new Set(pids).size).toBe(2);
+    for (const client of taken) await client.end();
+  });
+
+  test('are not handed out when they broke while they waited', async () => {
+    const connections = fresh();
+    connections.prepare(world.engine.place, CONTROL);
+    await waitUntil('it is made', async () => (await backends()).length === 1);
+    await world.sql('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [NAME]);
+    await waitUntil('it is gone', async () => (await backends()).length === 0);
+    const client = await connections.take(world.engine.place, CONTROL);
+    expect(await backends()).toEqual([await pidOf(client)]);
+    await client.end();
+  });
+
+  test('B154: do not pile up in the engine, however many are used and thrown away', async () => {
+    const connections = fresh();
+    for (let round = 0; round < 30; round += 1) {
+      connections.prepare(world.engine.place, CONTROL);
+      const client = await connections.take(world.engine.place, CONTROL);
+      connections.prepare(world.engine.place, CONTROL);
+      await client.query('select 1');
+      await client.end();
+    }
+    const left = await waitUntil('those that were used are gone', async () => {
+      const found = await backends();
+      return found.length <= 1 ? found : undefined;
+    });
+    expect(left).toHaveLength(1);
+  });
+});
+
+test('B031: a statement whose answer never comes is given up, and counts as lost, not as refused', async () => {
+  const client = await connectAdmin(world.placeBehindProxy, CONTROL, { statementTimeoutMs: 100 });
+  world.proxy.once(/never answered/, 'hold');
+  const error: unknown = await client.query('select 1 as "never answered"').catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(Error);
+  expect(classifyEngineError(error)).toBe('lost');
+  world.proxy.lose();
+  abandon(client);
 });

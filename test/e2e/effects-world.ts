@@ -5,7 +5,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import pg from 'pg';
-import type { ActContext, ActResult, EffectSecrets } from '#effects';
+import type { ActContext, ActResult, EffectSecrets, EnginePlace } from '#effects';
 import type { EnvironmentNames, JsonObject, Tier } from '#kernel';
 import { environmentNames, TIERS } from '#kernel';
 import { connectAdmin, FreshConnections, scramVerifier } from '#postgres';
@@ -96,8 +96,11 @@ export class EffectsWorld {
     spec: EffectSpecs[K],
     more: More = {},
   ): Promise<ActResult> {
-    const engine = { ...this.engine.place, socketFolder: this.#proxyFolder };
-    return this.engine.perform(kind, spec, { ...this.#context(env, more), engine });
+    return this.engine.perform(kind, spec, { ...this.#context(env, more), engine: this.placeBehindProxy });
+  }
+
+  get placeBehindProxy(): EnginePlace {
+    return { ...this.engine.place, socketFolder: this.#proxyFolder };
   }
 
   #context(
