@@ -32,14 +32,21 @@ export class Jobs {
   readonly #parts: JobParts;
   /** The end of the line: each job waits for the one before. */
   #last: Promise<void> = Promise.resolve();
+  #running = 0;
 
   constructor(parts: JobParts) {
     this.#parts = parts;
   }
 
+  /** A job is being carried out, which is a look in itself. */
+  get busy(): boolean {
+    return this.#running > 0;
+  }
+
   /** Returns when the job has ended, blocked, or turned out not to be runnable now. */
   run(jobId: string): Promise<void> {
-    const turn = this.#last.then(() => this.#runNow(jobId));
+    this.#running += 1;
+    const turn = this.#last.then(() => this.#runNow(jobId)).finally(() => (this.#running -= 1));
     this.#last = turn.catch((error: unknown) => {
       // A record that could not be written, and whatever else should not be: nothing is done on top of it.
       if (!isPassing(error)) this.#parts.onFatal(error);

@@ -75,11 +75,10 @@ async function main(): Promise<number> {
       onFatal: fatal.reject,
     });
     await pair.ready;
-    for (const engine of places.known) pair.prepare({ type: 'prepare', engine });
     const app = await consume(jobs);
     replaceFile(readyFile, `${JSON.stringify({ pid: process.pid, since: new Date().toISOString() })}\n`);
     log.info('worker is ready');
-    await Promise.race([lookUntilStopped(jobs, places), fatal.promise]);
+    await Promise.race([lookUntilStopped(jobs, places, pair), fatal.promise]);
     await app.close();
     return 0;
   } catch (error) {
@@ -113,11 +112,14 @@ async function consume(jobs: Jobs): Promise<INestMicroservice> {
 }
 
 /** The worker also looks: a message that was lost costs delay and nothing else. */
-async function lookUntilStopped(jobs: Jobs, places: Places): Promise<void> {
+async function lookUntilStopped(jobs: Jobs, places: Places, pair: Pair): Promise<void> {
   while (!stopping.signal.aborted) {
     try {
-      await places.lookAtEngines();
-      await jobs.look();
+      if (!jobs.busy) {
+        await places.lookAtEngines();
+        for (const engine of places.known) pair.prepare({ type: 'prepare', engine });
+        await jobs.look();
+      }
     } catch (error) {
       if (!(error instanceof CatalogUnavailable) && !stopping.signal.aborted) throw error;
     }

@@ -8,12 +8,12 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import type { Catalog, Claim, EngineFinding, OperationInFull, Tx } from '#catalog';
+import type { Catalog, Claim, EngineFinding, LoginRow, OperationInFull, Tx } from '#catalog';
 import { blockOperation, finishOperation, loadLogins, loadOperation, recordEffect, settleEffect } from '#catalog';
 import type { EffectSecrets } from '#effects';
 import type { JsonObject, Logger, Tier } from '#kernel';
 import { CLAIM_DEADLINE_MS, EFFECT_DEADLINE_MS } from '#kernel';
-import type { EffectFacts, Pin, PlannedEffect, Situation } from '#protocol';
+import type { EffectFacts, EffectKind, Pin, PlannedEffect, Situation } from '#protocol';
 import { effectTraits, nextStep, RECORD_VERSION } from '#protocol';
 import type { RecordFolders } from '#receipts';
 import type { Settings } from '#settings';
@@ -45,6 +45,7 @@ interface Recorded {
   readonly token: string;
   readonly planned: PlannedEffect;
   readonly full: OperationInFull;
+  readonly logins: readonly LoginRow[];
 }
 
 interface Known extends KnownOutcome {
@@ -142,7 +143,10 @@ export async function boundary(
         spec: step.effect.spec as unknown as JsonObject,
         resource: resourceOf(full),
       });
-      return answer === 'conflict' ? 'lost' : { ...ids, planned: step.effect, full };
+      if (answer === 'conflict') return 'lost';
+      const needed = sealedFor(step.effect.kind) !== undefined && full.environment !== undefined;
+      const logins = needed ? await loadLogins(tx, full.environment.id) : [];
+      return { ...ids, planned: step.effect, full, logins };
     }
     default:
       return step satisfies never;
@@ -153,10 +157,10 @@ const NEVER = new AbortController().signal;
 
 /** Receipt, then the act. */
 async function act(parts: OperateParts, claim: Claim, recorded: Recorded, endsAt: number): Promise<ActAnswer> {
-  const { settings, records, pair } = parts;
+  const { settings, sealingKey, records, pair } = parts;
   const { effectId, token, planned, full } = recorded;
   const resource = resourceOf(full);
-  const secrets = await secretsFor(parts, recorded);
+  const secrets = secretsFor(sealingKey, recorded);
   records.publishReceipt({
     version: RECORD_VERSION,
     installation: settings.installation,
@@ -184,26 +188,24 @@ async function act(parts: OperateParts, claim: Claim, recorded: Recorded, endsAt
   });
 }
 
+/** What the next effect needs to be told, still sealed: read with the boundary, so that the act waits for nothing. */
+function sealedFor(kind: EffectKind): 'password' | 'verifier' | undefined {
+  return kind === 'roles' ? 'verifier' : kind === 'probe' ? 'password' : undefined;
+}
+
 /** Opened only for the effects that need them, only for as long as the effect takes. */
-async function secretsFor(
-  { catalog, log, sealingKey }: OperateParts,
-  { planned, full }: Recorded,
-): Promise<EffectSecrets> {
-  if (full.environment === undefined) return {};
-  const environmentId = full.environment.id;
-  const openAll = async (what: 'password' | 'verifier'): Promise<Record<Tier, string>> => {
-    const logins = await persistently(log, NEVER, () => loadLogins(catalog, environmentId));
-    const sealed = (tier: Tier): Buffer => {
-      const login = logins.find((candidate) => candidate.tier === tier);
-      if (login === undefined) throw new TypeError(`environment ${environmentId} has no ${tier} login in the catalog`);
-      return what === 'password' ? login.password_sealed : login.verifier_sealed;
-    };
-    const opened = (tier: Tier): string => open(sealingKey, sealed(tier), `login:${environmentId}:${tier}:${what}`);
-    return { migrate: opened('migrate'), app: opened('app'), readonly: opened('readonly') };
+function secretsFor(sealingKey: Buffer, { planned, full, logins }: Recorded): EffectSecrets {
+  const what = sealedFor(planned.kind);
+  const { environment } = full;
+  if (what === undefined || environment === undefined) return {};
+  const opened = (tier: Tier): string => {
+    const login = logins.find((candidate) => candidate.tier === tier);
+    if (login === undefined) throw new TypeError(`environment ${environment.id} has no ${tier} login in the catalog`);
+    const sealed = what === 'password' ? login.password_sealed : login.verifier_sealed;
+    return open(sealingKey, sealed, `login:${environment.id}:${tier}:${what}`);
   };
-  if (planned.kind === 'roles') return { verifiers: await openAll('verifier') };
-  if (planned.kind === 'probe') return { passwords: await openAll('password') };
-  return {};
+  const all = { migrate: opened('migrate'), app: opened('app'), readonly: opened('readonly') };
+  return what === 'password' ? { passwords: all } : { verifiers: all };
 }
 
 function resourceOf({ engine, environment }: OperationInFull): string {

@@ -30,6 +30,7 @@ export class Pair {
   readonly #lockDescriptor: number;
   #guardian: ChildProcess;
   #waiting: Waiting | undefined;
+  readonly #prepared = new Map<string, PrepareRequest>();
   #ready: Promise<void>;
   #onReady: () => void = () => undefined;
   #stopping = false;
@@ -48,7 +49,10 @@ export class Pair {
     return this.#ready;
   }
 
+  /** Has the runner keep a connection ready; each runner that takes another one's place is told as well. */
   prepare(request: PrepareRequest): void {
+    if (this.#prepared.has(request.engine.engineId)) return;
+    this.#prepared.set(request.engine.engineId, request);
     this.#write(request);
   }
 
@@ -112,6 +116,7 @@ export class Pair {
   #onReply(reply: Reply): void {
     switch (reply.type) {
       case 'ready':
+        for (const request of this.#prepared.values()) this.#write(request);
         this.#onReady();
         return;
       case 'acted':

@@ -8,7 +8,7 @@ import { FreshConnections } from '#postgres';
 import { attemptDatabaseName, EFFECT_DEADLINE_MS } from '#kernel';
 import { RECORD_VERSION } from '#protocol';
 import { RecordFolders } from '#receipts';
-import { CONTROL_DATABASE } from '#fencing';
+import { CONTROL_DATABASE, WARM_UP } from '#fencing';
 import { homeFromEnvironment, loadSettings } from '#settings';
 import { createLogger } from '#telemetry';
 import type { ActRequest } from './messages.ts';
@@ -20,15 +20,15 @@ const MARGIN_MS = 2_000;
 const settings = loadSettings(homeFromEnvironment(process.env));
 const log = createLogger({ process: 'runner', hostId: settings.hostId, level: settings.logLevel, to: 'stderr' });
 const records = new RecordFolders(settings.paths);
-const connections = new FreshConnections({
-  statementTimeoutMs: EFFECT_DEADLINE_MS,
-  applicationName: 'surefoot runner',
-});
+const connections = new FreshConnections(
+  { statementTimeoutMs: EFFECT_DEADLINE_MS, applicationName: 'surefoot runner' },
+  WARM_UP,
+);
 
 receiveRequests(
   process.stdin,
   (request) => {
-    if (request.type === 'prepare') connections.prepare(request.engine, CONTROL_DATABASE);
+    if (request.type === 'prepare') connections.keep(request.engine, CONTROL_DATABASE);
     else void act(request);
   },
   () => process.exit(0),
@@ -36,7 +36,7 @@ receiveRequests(
 send(process.stdout, { type: 'ready' });
 
 async function act(request: ActRequest): Promise<void> {
-  const { kind, spec, engine, inHand, secrets, deadlineMs, claimId } = request;
+  const { kind, engine, inHand, secrets, deadlineMs, claimId } = request;
   const context: ActContext = {
     installation: settings.installation,
     hostId: settings.hostId,
@@ -62,16 +62,10 @@ async function act(request: ActRequest): Promise<void> {
     });
   }
   send(process.stdout, { type: 'acted', effectId: inHand.effectId, result });
-  if (usesEngine(spec)) connections.prepare(engine, CONTROL_DATABASE);
   // The first connection to a new database builds its caches; the interior, which comes next, need not wait for that.
   if (kind === 'database' && result.outcome === 'applied')
     connections.prepare(engine, attemptDatabaseName(inHand.token));
   log.info('effect acted', { effect: kind, effectId: inHand.effectId, token: inHand.token, outcome: result.outcome });
-}
-
-/** Effects inside an engine name an environment; the ones that make an engine do not. */
-function usesEngine(spec: ActRequest['spec']): boolean {
-  return 'environmentId' in spec;
 }
 
 async function perform(context: ActContext, request: ActRequest): Promise<ActResult> {

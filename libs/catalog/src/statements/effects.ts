@@ -82,13 +82,12 @@ const SETTLE = /* sql */ `
   closed as (update tokens set settled_at = now() where token = $6 and exists (select 1 from settled)),
   undone as (
     update effects set outcome = 'undone'
-     where operation_id = (select operation_id from settled) and kind = any ($7) and outcome = 'applied' and $3 = 'applied')
+     where operation_id = (select operation_id from settled) and kind = any ($7) and outcome = 'applied' and $3 = 'applied'),
+  environment as (
+    update environments set identities = $8::jsonb where id = $9 and $8::jsonb is not null and exists (select 1 from settled)),
+  engine as (
+    update engines set identities = $8::jsonb where id = $9 and $8::jsonb is not null and exists (select 1 from settled))
   select exists (select 1 from settled) as settled from current`;
-
-const IDENTITIES = {
-  environment: /* sql */ `update environments set identities = $2 where id = $1 and identities is distinct from $2`,
-  engine: /* sql */ `update engines set identities = $2 where id = $1 and identities is distinct from $2`,
-} as const;
 
 /** `already`: this effect has an outcome; `conflict`: the claim is no longer current or the token is another. */
 export async function settleEffect(tx: Tx, settlement: Settlement): Promise<WriteAnswer> {
@@ -101,6 +100,8 @@ export async function settleEffect(tx: Tx, settlement: Settlement): Promise<Writ
     reason === undefined ? null : JSON.stringify(reason),
     token,
     undoes,
+    identities === undefined ? null : JSON.stringify(identities),
+    subject.id,
   ]);
   if (current === undefined) return 'conflict';
   if (!current.settled) {
@@ -110,7 +111,6 @@ export async function settleEffect(tx: Tx, settlement: Settlement): Promise<Writ
     );
     return row === undefined || row.outcome === 'pending' ? 'conflict' : 'already';
   }
-  if (identities !== undefined) await tx.query(IDENTITIES[subject.type], [subject.id, JSON.stringify(identities)]);
   return 'updated';
 }
 
