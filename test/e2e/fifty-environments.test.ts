@@ -47,7 +47,7 @@ test('B159: in the system catalogs no login may connect to any database but its 
   const { rows } = await administrator.query<{ login: string; database: string }>(
     `select r.rolname as login, d.datname as database
        from pg_roles r cross join pg_database d
-      where r.rolcanlogin and not r.rolsuper and has_database_privilege(r.oid, d.oid, 'CONNECT')`,
+      where r.rolcanlogin and not r.rolsuper and d.datallowconn and has_database_privilege(r.oid, d.oid, 'CONNECT')`,
   );
   // The rule file's samerole: a role that is named as the database, of which the login is a member.
   const doors = await administrator.query<{ login: string; door: string }>(

@@ -1,6 +1,6 @@
 export { compareAge } from './age.ts';
 export type { AgeRecord } from './age.ts';
-export { effectTraits, EFFECTS, identitiesAfter, isEffectKind } from './effects.ts';
+export { effectTraits, identitiesAfter, isEffectKind } from './effects.ts';
 export type {
   EffectClass,
   EffectFacts,
@@ -19,13 +19,5 @@ export { RECORD_VERSION } from './records.ts';
 export type { Receipt, Witness } from './records.ts';
 export { decideClaim, decideReceipt } from './recovery.ts';
 export type { ClaimDecision, ReceiptDecision } from './recovery.ts';
-export {
-  ENGINE_STATES,
-  ENVIRONMENT_STATES,
-  IllegalTransition,
-  isOpen,
-  nextOperationState,
-  OPERATION_EVENTS,
-  OPERATION_STATES,
-} from './states.ts';
+export { ENGINE_STATES, ENVIRONMENT_STATES, isOpen, nextOperationState, OPERATION_STATES } from './states.ts';
 export type { EngineState, EnvironmentState, OperationEvent, OperationState } from './states.ts';
