@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { constants, existsSync } from 'node:fs';
-import { open, readFile, rm } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { lastWords, tryCommand } from './command.mjs';
 import { replaceFile } from './durable-file.mjs';
@@ -9,6 +9,7 @@ import { readOwn } from './home.mjs';
 import { portOf } from './local-env.mjs';
 import { productNode } from './node-runtime.mjs';
 import { expectFree } from './ports.mjs';
+import { lastWarning, readLog, tellingLine } from './process-log.mjs';
 import { REPOSITORY } from './repository.mjs';
 import { endProcess, identify, isAlive, waitUntil } from './running-process.mjs';
 
@@ -30,7 +31,13 @@ const READY_MS = 60_000;
 const END_MS = 30_000;
 const SETUP_MS = 180_000;
 
-/** @typedef {import('./running-process.mjs').ProcessIdentity & { build: string }} ProcessRecord */
+/** How often a wait looks at what the processes say. */
+const TELL_MS = 1_000;
+
+/**
+ * @typedef {import('./running-process.mjs').ProcessIdentity & { build: string, logFrom?: number }} ProcessRecord
+ *   `logFrom`: where in its log this run begins, in bytes
+ */
 
 /**
  * Starts what does not run, and replaces what runs another build.
@@ -54,8 +61,7 @@ export async function startProcesses(home, build, localEnv, progress) {
     for (const name of wanted) await startProcess(node, home, name, build);
   }
   await progress.step('gateway, worker and reconciler', async (note) => {
-    note('waiting until they are ready');
-    await Promise.all(PROCESSES.map((name) => untilReady(home, name, localEnv)));
+    await untilAllReady(home, localEnv, note);
   });
 }
 
@@ -76,11 +82,18 @@ export async function stopProcesses(home, progress) {
  * @returns {Promise<ProcessRecord | undefined>} undefined when it does not run
  */
 async function findProcess(home, name) {
-  const text = await readOwn(join(home, 'run', `${name}.json`));
-  if (text === undefined) return undefined;
-  /** @type {ProcessRecord} */
-  const record = JSON.parse(text);
+  const record = await readRecord(home, name);
   return (await isAlive(record)) ? record : undefined;
+}
+
+/**
+ * @param {string} home
+ * @param {string} name
+ * @returns {Promise<ProcessRecord | undefined>} of the last that was started, which may have ended
+ */
+async function readRecord(home, name) {
+  const text = await readOwn(join(home, 'run', `${name}.json`));
+  return text === undefined ? undefined : JSON.parse(text);
 }
 
 /**
@@ -109,6 +122,7 @@ async function startProcess(node, home, name, build) {
   const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
   const log = await open(logFile(home, name), flags, 0o600);
   try {
+    const logFrom = (await log.stat()).size;
     // A session of its own, so that neither a closed terminal nor Ctrl-C reaches it.
     const child = spawn(node, [mainOf(name)], {
       detached: true,
@@ -121,9 +135,11 @@ async function startProcess(node, home, name, build) {
     child.on('error', (error) => (failure = error));
     child.unref();
     const identity = child.pid === undefined ? undefined : await identify(child.pid);
-    if (identity === undefined) throw notStarted(home, name, failure?.message ?? (await lastLine(home, name)));
+    if (identity === undefined) {
+      throw notStarted(home, name, failure?.message ?? tellingLine(await readLog(logFile(home, name), logFrom)));
+    }
     await replaceFile(join(home, 'run', `${name}.pid`), `${identity.pid}\n`);
-    await replaceFile(join(home, 'run', `${name}.json`), `${JSON.stringify({ ...identity, build })}\n`);
+    await replaceFile(join(home, 'run', `${name}.json`), `${JSON.stringify({ ...identity, build, logFrom })}\n`);
   } finally {
     await log.close();
   }
@@ -157,6 +173,36 @@ const logFile = (home, name) => join(home, 'log', `${name}.log`);
 
 /**
  * @param {string} home
+ * @param {Record<string, string>} localEnv
+ * @param {import('./progress.mjs').Note} note told what is waited for, and why as far as they say it
+ */
+async function untilAllReady(home, localEnv, note) {
+  const waiting = new Set(PROCESSES);
+  const tell = async () => {
+    const reasons = await Promise.all(
+      [...waiting].map(async (name) => {
+        const why = lastWarning(await readThisRun(home, name));
+        return why === undefined ? name : `${name} (${why})`;
+      }),
+    );
+    note(`waiting for ${reasons.join(', ')}`);
+  };
+  const timer = setInterval(() => void tell().catch(() => undefined), TELL_MS);
+  note(`waiting for ${PROCESSES.join(', ')}`);
+  try {
+    await Promise.all(
+      PROCESSES.map(async (name) => {
+        await untilReady(home, name, localEnv);
+        waiting.delete(name);
+      }),
+    );
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/**
+ * @param {string} home
  * @param {(typeof PROCESSES)[number]} name
  * @param {Record<string, string>} localEnv
  */
@@ -168,7 +214,7 @@ async function untilReady(home, name, localEnv) {
     return !alive || ready();
   }, READY_MS);
   if (settled && alive) return;
-  const said = await lastLine(home, name);
+  const said = tellingLine(await readThisRun(home, name));
   throw alive
     ? new SetupFailure(
         `the ${name} is not ready after ${READY_MS / 1000} s; its last line: ${said}`,
@@ -202,27 +248,8 @@ function notStarted(home, name, said) {
 }
 
 /** @param {string} home @param {string} name */
-async function lastLine(home, name) {
-  return tellingLine(await readFile(logFile(home, name), 'utf8').catch(() => ''));
-}
-
-/**
- * The line that says most about an end: the last of the log, unless Node itself wrote it, whose last lines are a stack
- * and its version.
- *
- * @param {string} text log lines in JSON, and whatever else came out
- */
-export function tellingLine(text) {
-  const lines = text.trimEnd().split('\n').slice(-30);
-  const last = lines.at(-1) ?? '';
-  const line = last.startsWith('{') ? last : (lines.findLast((each) => /^\s*\w*Error\b/.test(each)) ?? last);
-  try {
-    const { msg, error, err } = JSON.parse(line);
-    const parts = [msg, (error ?? err)?.message].filter((part) => typeof part === 'string');
-    return parts.join(': ') || line;
-  } catch {
-    return line.trim() || 'it said nothing';
-  }
+async function readThisRun(home, name) {
+  return readLog(logFile(home, name), (await readRecord(home, name))?.logFrom);
 }
 
 /**

@@ -1,9 +1,9 @@
 /**
  * What a person sees while set-up works: a line when a step ends, and for a step that takes longer than two seconds
- * also a line when that becomes clear, then a sign of life every ten.
+ * also a line when that becomes clear, then a sign of life every five.
  */
 const FIRST_SIGN_MS = 2_000;
-const NEXT_SIGNS_MS = 10_000;
+const NEXT_SIGNS_MS = 5_000;
 
 /**
  * @typedef {(detail: string) => void} Note says what the work is doing at the moment
