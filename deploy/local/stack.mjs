@@ -10,6 +10,7 @@ import {
   removeObjects,
   runningContainers,
   runningContainersOf,
+  startStoppedEngines,
   stopContainers,
 } from './docker-objects.mjs';
 import { SetupFailure } from './failure.mjs';
@@ -24,6 +25,7 @@ import {
 } from './private-daemon.mjs';
 import { buildProgram, installPackages, isInstalled } from './program.mjs';
 import { progress as terminal } from './progress.mjs';
+import { isOwnFolder, removeSocketFolder, shortSocketFolder } from './socket-folder.mjs';
 
 /**
  * One installation brought up, taken down and removed: for the commands, and for a test runner, which has one of its
@@ -54,7 +56,8 @@ export function bringUp({ home, progress = terminal() }) {
       await installPackages(progress);
     }
     const build = await buildProgram(progress);
-    const localEnv = await bringUpServers(home, progress);
+    const { localEnv, docker, installation } = await bringUpServers(home, progress);
+    await startStoppedEngines(docker, installation.id, progress);
     await startProcesses(home, build, localEnv, progress);
     return localEnv;
   });
@@ -67,7 +70,7 @@ export function bringUp({ home, progress = terminal() }) {
  * @returns {Promise<Record<string, string>>} what its local.env says
  */
 export function bringUpStack({ home, progress = terminal() }) {
-  return whileLocked(home, () => bringUpServers(home, progress));
+  return whileLocked(home, async () => (await bringUpServers(home, progress)).localEnv);
 }
 
 /**
@@ -78,7 +81,8 @@ async function bringUpServers(home, progress) {
   const installation = await openInstallation(home);
   const docker = await reachDaemon(home, installation, progress);
   await provideImages(docker, installation, cacheFolder(), progress);
-  return startStack(home, installation, docker, cacheFolder(), progress);
+  const localEnv = await startStack(home, installation, docker, cacheFolder(), progress);
+  return { localEnv, docker, installation };
 }
 
 /**
@@ -143,6 +147,7 @@ export async function removeInstallation({ home, progress = terminal() }) {
         'start that daemon, then run this again.',
       );
     }
+    await removeSocketFolder(shortSocketFolder(installation));
     await removeHome(home);
   });
 }
@@ -155,6 +160,8 @@ export async function describeInstallation(home) {
   const installation = await expectInstallation(home);
   const parts = [`the folder ${home} (keys, records, logs)`, `processes: ${PROCESSES.join(', ')}`];
   if (installation.docker?.private) parts.push('its own Docker daemon with all containers, volumes and images in it');
+  const sockets = shortSocketFolder(installation);
+  if (await isOwnFolder(sockets)) parts.push(`the folder ${sockets} (sockets of its engines)`);
   const docker = await runningDaemon(installation);
   if (docker !== undefined) {
     const { containers, networks, volumes } = await objectsOf(docker, installation.id);
