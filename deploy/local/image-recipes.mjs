@@ -68,7 +68,10 @@ export async function provideLocalImage(docker, recipe, cache, progress) {
   const label = `{{index .Config.Labels "${RECIPE_LABEL}"}}`;
   const present = await docker.try(['image', 'inspect', '--format', label, recipe.image]);
   if (present.code !== 0 || present.stdout.trim() !== digest) {
-    await progress.step(`image ${recipe.image}`, (note) => loadOrBuild(docker, recipe, digest, cache, note));
+    await progress.step(`image ${recipe.image}`, (note) => {
+      const announce = () => progress.say(`  Building ${recipe.image} from Debian packages; it is kept in ${cache}`);
+      return loadOrBuild(docker, recipe, digest, cache, { note, announce });
+    });
   }
   return recipe.image;
 }
@@ -78,12 +81,13 @@ export async function provideLocalImage(docker, recipe, cache, progress) {
  * @param {Recipe} recipe
  * @param {string} digest
  * @param {string} cache
- * @param {(detail: string) => void} note
+ * @param {{ note: (detail: string) => void, announce: () => void }} told `announce` only when it is built
  */
-async function loadOrBuild(docker, recipe, digest, cache, note) {
+async function loadOrBuild(docker, recipe, digest, cache, { note, announce }) {
   const kept = join(cache, 'images', `${recipe.folder}.${await architecture()}.${digest}.tar`);
   note('loading it from the cache');
   if ((await docker.try(['load', '--quiet', '--input', kept])).code === 0) return;
+  announce();
   await build(docker, recipe, digest, cache, kept, note);
 }
 

@@ -77,7 +77,7 @@ async function provide(docker, { official, recipe, variable }, wanted, cache, pr
       `load it into the daemon, or name another one in ${variable}.`,
     );
   }
-  progress.say(`  ${name} cannot be pulled here (${refusal}). Building ${recipe.image} from Debian packages instead.`);
+  progress.say(`  ${name} cannot be pulled here (${refusal}); ${recipe.image} takes its place.`);
   return provideLocalImage(docker, recipe, cache, progress);
 }
 
