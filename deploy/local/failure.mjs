@@ -41,7 +41,7 @@ export async function runCommand(command, work) {
  * @param {unknown} error
  */
 function explain(command, error) {
-  const lines = ['', `${command} stopped: ${error instanceof SetupFailure ? error.message : messageOf(error)}`];
+  const lines = ['', `${command} could not go on: ${error instanceof SetupFailure ? error.message : messageOf(error)}`];
   lines.push(
     error instanceof SetupFailure
       ? `What to do: ${error.next}`

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import pg from 'pg';
-import { SetupFailure, messageOf, runCommand } from './failure.mjs';
-import { homeOf } from './home.mjs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { attention, few } from './attention.mjs';
+import { SetupFailure, errnoOf, messageOf, runCommand } from './failure.mjs';
+import { homeOf, typed } from './home.mjs';
 import { readLocalEnv } from './installation.mjs';
-import { watchOperation } from './operation-watch.mjs';
+import { endedBadly, watchOperation } from './operation-watch.mjs';
 import { REPOSITORY } from './repository.mjs';
 import { RestClient, refused } from './rest-client.mjs';
 
@@ -16,11 +17,20 @@ import { RestClient, refused } from './rest-client.mjs';
 const NAME = 'hello';
 const PROJECT = 'default';
 const LOGIN_MS = 15_000;
+/**
+ * Of a server that was started a moment ago: it does not listen yet, or reads its log back (SQLSTATE 57P03), or Docker's
+ * proxy took the connection and closed it, for which the client has no code.
+ */
+const NOT_YET = new Set(['ECONNREFUSED', 'ECONNRESET', '57P03', undefined]);
+const AGAIN_AFTER_MS = 200;
+/** The worker compares its host and engines every two seconds: what it found before all was up may be over. */
+const SETTLE_MS = 6_000;
 
+const home = homeOf(REPOSITORY);
 const say = (/** @type {string} */ line) => console.log(line);
+const pasted = (/** @type {string} */ command) => typed(command, home, REPOSITORY);
 
 await runCommand('npm start', async () => {
-  const home = homeOf(REPOSITORY);
   const localEnv = await readLocalEnv(home);
   const client = new RestClient(localEnv);
   await waitForEngine(client);
@@ -28,7 +38,8 @@ await runCommand('npm start', async () => {
   const { logins } = await client.get(`/v1/environments/${environmentId}/credentials`);
   say(`  Environment ${NAME}: logging in with each of its users`);
   for (const login of logins) await logIn(login);
-  sayWhatNext(home, localEnv, logins.find((/** @type {any} */ { tier }) => tier === 'app')?.uri);
+  sayWhatWaits(await whatWaits(client));
+  sayWhatNext(localEnv, logins.find((/** @type {any} */ { tier }) => tier === 'app')?.uri);
 });
 
 /**
@@ -41,14 +52,22 @@ async function waitForEngine(client) {
   const made = await newestOperation(client, 'engine.create');
   if (made !== undefined && made.state !== 'succeeded') {
     say('  PostgreSQL engine: being made');
-    await watchOperation(client, made.id, say);
+    await watch(client, made.id);
   }
   const started = await newestOperation(client, 'engine.start');
   // An old start that failed says nothing about the engine as it is now.
   if (started?.state === 'queued' || started?.state === 'running') {
     say('  PostgreSQL engine: being started');
-    await watchOperation(client, started.id, say);
+    await watch(client, started.id);
   }
+}
+
+/**
+ * @param {RestClient} client
+ * @param {string} id
+ */
+function watch(client, id) {
+  return watchOperation({ client, say, typed: pasted }, id);
 }
 
 /**
@@ -73,7 +92,7 @@ async function ensureEnvironment(client) {
   const answer = await client.call('POST', path, { body: { name: NAME }, idempotencyKey: randomUUID() });
   if (answer.status === 202) {
     say(`  Environment ${NAME}: being made`);
-    await watchOperation(client, answer.body.id, say);
+    await watch(client, answer.body.id);
     return answer.body.environmentId;
   }
   if (answer.status === 409 && answer.body?.code === 'environment_exists') {
@@ -90,16 +109,19 @@ async function ensureEnvironment(client) {
  */
 async function waitForExisting(client, id) {
   const { items } = await client.get(`/v1/operations?environment=${id}`);
+  // What waits behind a blocked one would be waited for in vain.
+  const blocked = items.find((/** @type {any} */ operation) => operation.state === 'blocked');
+  if (blocked !== undefined) throw endedBadly(blocked, pasted);
   for (const { id: operation, state } of items) {
     if (state !== 'queued' && state !== 'running') continue;
     say(`  Environment ${NAME}: an operation on it is under way`);
-    await watchOperation(client, operation, say);
+    await watch(client, operation);
   }
   const { state } = await client.get(`/v1/environments/${id}`);
   if (state !== 'ready') {
     throw new SetupFailure(
       `the environment ${NAME} is there but ${state}`,
-      `see ./bin/surefoot env show ${NAME}; everything else is up.`,
+      `see ${pasted(`./bin/surefoot env show ${NAME}`)}; everything else is up.`,
       { exitCode: state === 'blocked' ? 4 : 1 },
     );
   }
@@ -109,7 +131,21 @@ async function waitForExisting(client, id) {
 /**
  * @param {{ tier: string, user: string, uri: string }} login
  */
-async function logIn({ tier, user, uri }) {
+async function logIn(login) {
+  const giveUpAt = performance.now() + LOGIN_MS;
+  for (;;) {
+    try {
+      return await tryToLogIn(login);
+    } catch (error) {
+      if (!NOT_YET.has(errnoOf(error)) || performance.now() > giveUpAt) throw cannotLogIn(login.user, error);
+      await sleep(AGAIN_AFTER_MS);
+    }
+  }
+}
+
+/** @param {{ tier: string, uri: string }} login */
+async function tryToLogIn({ tier, uri }) {
+  const { default: pg } = await import('pg');
   const startedAt = performance.now();
   const client = new pg.Client({ connectionString: uri, connectionTimeoutMillis: LOGIN_MS, query_timeout: LOGIN_MS });
   // The server may end the connection while it is idle; a failed login is told below.
@@ -119,23 +155,63 @@ async function logIn({ tier, user, uri }) {
     const { rows } = await client.query('SELECT session_user AS name, current_database() AS database');
     const took = Math.round(performance.now() - startedAt);
     say(`      ${tier.padEnd(9)} ${rows[0].name} in ${rows[0].database} (${took} ms)`);
-  } catch (error) {
-    throw new SetupFailure(
-      `${user} cannot log in: ${messageOf(error)}`,
-      `see ./bin/surefoot env show ${NAME} and ./bin/surefoot doctor.`,
-      { cause: error },
-    );
   } finally {
     await client.end().catch(() => undefined);
   }
 }
 
 /**
- * @param {string} home
+ * @param {string} user
+ * @param {unknown} error
+ */
+function cannotLogIn(user, error) {
+  return new SetupFailure(
+    `${user} cannot log in: ${messageOf(error)}`,
+    `see ${pasted(`./bin/surefoot env show ${NAME}`)} and ${pasted('./bin/surefoot doctor')}.`,
+    { cause: error },
+  );
+}
+
+/** @param {RestClient} client */
+async function whatWaits(client) {
+  const giveUpAt = performance.now() + SETTLE_MS;
+  for (;;) {
+    const [cases, engines, blocked] = await Promise.all(
+      ['/v1/admin/cases?state=open', '/v1/admin/engines', '/v1/operations?state=blocked'].map(
+        async (path) => (await client.get(path)).items,
+      ),
+    );
+    const found = attention({ cases, engines, blocked });
+    if (found.places.length === 0 || performance.now() > giveUpAt) return [...found.places, ...found.operations];
+    await sleep(AGAIN_AFTER_MS);
+  }
+}
+
+/** @param {readonly string[]} found */
+function sayWhatWaits(found) {
+  if (found.length === 0) return;
+  say(`
+This waits for you:
+${few(found)
+  .map((line) => `  ${line}`)
+  .join('\n')}
+See what is known of it: ${pasted('./bin/surefoot case list')}`);
+}
+
+/**
  * @param {Record<string, string>} localEnv
  * @param {string | undefined} uri the application's; shown here on purpose, and written nowhere
  */
-function sayWhatNext(home, localEnv, uri) {
+function sayWhatNext(localEnv, uri) {
+  /** @type {readonly (readonly [string, string])[]} */
+  const commands = [
+    [pasted('./bin/surefoot env create my-env --wait'), 'another environment'],
+    [pasted('./bin/surefoot env credentials my-env'), 'its users and passwords'],
+    [pasted('./bin/surefoot env list'), 'all of them'],
+    [pasted('npm stop'), 'stops everything and keeps the data; npm start goes on'],
+    [pasted('npm run reset -- --yes'), 'removes everything'],
+  ];
+  const width = Math.max(...commands.map(([command]) => command.length));
   say(`
 Surefoot is up. The database of the environment ${NAME}, as its application reaches it:
 
@@ -143,10 +219,7 @@ Surefoot is up. The database of the environment ${NAME}, as its application reac
 
 Next:
   psql '${uri}'
-  ./bin/surefoot env create my-env --wait     another environment; env credentials my-env shows its users
-  ./bin/surefoot env list
-  npm stop                                    stops everything and keeps the data; npm start goes on
-  npm run reset -- --yes                      removes everything
+${commands.map(([command, what]) => `  ${command.padEnd(width)}  ${what}`).join('\n')}
 
 REST: ${localEnv.SUREFOOT_URL} (description at /openapi.json), key in ${join(home, 'local.env')}`);
 }

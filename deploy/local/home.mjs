@@ -25,6 +25,19 @@ export function homeOf(repository, env = process.env) {
 }
 
 /**
+ * A command as it works when it is pasted: with the home in front, unless that is the usual one.
+ *
+ * @param {string} command
+ * @param {string} home
+ * @param {string} repository
+ */
+export function typed(command, home, repository) {
+  if (home === homeOf(repository, {})) return command;
+  const quoted = /^[\w./:@%+,-]+$/.test(home) ? home : `'${home.replaceAll("'", `'\\''`)}'`;
+  return `SUREFOOT_HOME=${quoted} ${command}`;
+}
+
+/**
  * Makes the folder if it is not there, and refuses one that is not ours.
  *
  * @param {string} home

@@ -3,7 +3,7 @@ import { chmod, mkdir, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/pro
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { MARKER, isHome, lockHome, prepareHome, readOwn, removeHome } from './home.mjs';
+import { MARKER, homeOf, isHome, lockHome, prepareHome, readOwn, removeHome, typed } from './home.mjs';
 import { openInstallation, readInstallation, readLocalEnv, writeLocalEnv } from './installation.mjs';
 import { LOCAL_ENV_NAMES } from './local-env.mjs';
 
@@ -93,4 +93,10 @@ test('a marker of a newer program is refused, not reinterpreted', async (context
   await prepareHome(home);
   await writeFile(join(home, MARKER), '{"version": 2}', { mode: 0o600 });
   await assert.rejects(openInstallation(home), /written by a newer program/);
+});
+
+test('a command is shown as it works when it is pasted', () => {
+  assert.equal(typed('npm stop', homeOf('/src', {}), '/src'), 'npm stop');
+  assert.equal(typed('npm stop', '/var/tmp/other', '/src'), 'SUREFOOT_HOME=/var/tmp/other npm stop');
+  assert.equal(typed('npm stop', "/it's here", '/src'), `SUREFOOT_HOME='/it'\\''s here' npm stop`);
 });
