@@ -71,7 +71,7 @@ async function settled(client: RestClient, follower: Follower, id: string): Prom
   const environment = await client.get<Environment>(`/v1/environments/${id}`);
   if (environment.state !== 'blocked') return environment;
   const blocked = await openOperation(client, id);
-  throw blocked === undefined ? notReady(environment) : endedBadly(blocked);
+  throw blocked?.state === 'blocked' ? endedBadly(blocked) : notReady(environment);
 }
 
 /** The one that decides what becomes of the environment: blocked before running before queued. */

@@ -69,19 +69,35 @@ function nextStep({ code, operationId }: ProblemDocument): string | undefined {
 
 /** An operation that ended as something else than `succeeded`. */
 export function endedBadly(operation: Operation): CommandFailure {
-  const { kind, id, state, reason, caseId } = operation;
-  const why = reason === null ? '' : `: ${reason.message} (${reason.code})`;
+  const { kind, id, state, reason } = operation;
+  const why = whyText(reason);
   if (state === 'blocked')
     return new CommandFailure(EXIT.blocked, 'blocked', `${kind} is blocked${why}`, {
       operation,
-      next:
-        caseId === undefined
-          ? `see: surefoot op show ${id}`
-          : `it waits for a decision on its case: surefoot case show ${caseId}`,
+      next: nextOfBlocked(operation),
     });
   const code = reason?.code ?? state;
   return new CommandFailure(EXIT.failed, code, `${kind} ${state}${why}`, {
     operation,
     next: `see: surefoot op show ${id}`,
   });
+}
+
+/** One that has not begun, and will not before somebody decides on another of its environment. */
+export function behindBlock(waiting: Operation, blocked: Operation): CommandFailure {
+  const behind = `${blocked.kind} is blocked${whyText(blocked.reason)}`;
+  return new CommandFailure(EXIT.blocked, 'blocked', `${waiting.kind} is queued behind another operation: ${behind}`, {
+    operation: waiting,
+    next: `${nextOfBlocked(blocked)}; it runs after that by itself`,
+  });
+}
+
+function whyText(reason: Operation['reason']): string {
+  return reason === null ? '' : `: ${reason.message} (${reason.code})`;
+}
+
+function nextOfBlocked({ id, caseId }: Operation): string {
+  return caseId === undefined
+    ? `see: surefoot op show ${id}`
+    : `it waits for a decision on its case: surefoot case show ${caseId}`;
 }

@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import { isOpen } from '#protocol';
 import type { Effect, Operation } from './api.ts';
 import { readEvents } from './event-stream.ts';
-import { CommandFailure, EXIT } from './failure.ts';
+import { behindBlock, CommandFailure, EXIT } from './failure.ts';
 import { isUnreachable, type RestClient } from './rest-client.ts';
 import { printable, type Terminal } from './terminal.ts';
 
@@ -31,7 +31,10 @@ export class Follower {
     this.#giveUpAtMs = performance.now() + wait.timeoutSeconds * 1_000;
   }
 
-  /** @returns the operation, ended or blocked. @throws CommandFailure `timeout`, `unreachable` */
+  /**
+   * @returns the operation, ended or blocked
+   * @throws CommandFailure `timeout`, `unreachable`; `blocked` when it waits for an operation that is
+   */
   async follow(operationId: string): Promise<Operation> {
     const told = new Told(this.#progress ? (line) => this.#terminal.err(printable(line)) : () => undefined);
     let latest: Operation | undefined;
@@ -43,6 +46,7 @@ export class Follower {
           heardAtMs = performance.now();
           told.tell(operation);
           if (hasEnded(operation)) return operation;
+          await this.#refuseBehindBlock(operation);
         }
       } catch (error) {
         if (!isUnreachable(error)) throw error;
@@ -51,6 +55,19 @@ export class Follower {
       this.#refuseLate(operationId, latest);
       await setTimeout(AGAIN_AFTER_MS);
     }
+  }
+
+  /** What it waits for is told anew when that gets blocked, so that each of these comes with an event. */
+  async #refuseBehindBlock(operation: Operation): Promise<void> {
+    const { id, state, waitingFor, environmentId } = operation;
+    if (state !== 'queued' || waitingFor === undefined || environmentId === null) return;
+    const { items } = await this.#client.page<Operation>('/v1/operations', {
+      environment: environmentId,
+      state: 'blocked',
+      limit: '1',
+    });
+    const [blocked] = items;
+    if (blocked !== undefined && blocked.id !== id) throw behindBlock(operation, blocked);
   }
 
   #refuseLate(operationId: string, latest: Operation | undefined): void {

@@ -190,6 +190,14 @@ describe('env create --wait', () => {
     expect(calls().filter((call) => call.startsWith('POST'))).toHaveLength(2);
   });
 
+  test('an environment that is blocked without an operation that says so exits with 4 too', async () => {
+    exists();
+    gateway.answer(`GET ${ENVIRONMENT}`, { body: environment({ state: 'blocked' }) });
+    underWay();
+    expect(await run('env', 'create', 'pr-1', '--wait')).toBe(4);
+    expect(err.join('\n')).toContain('environment pr-1 is blocked');
+  });
+
   test('one that is blocked exits with 4 and names the case', async () => {
     exists();
     gateway.answer(`GET ${ENVIRONMENT}`, { body: environment({ state: 'blocked' }) });
@@ -217,6 +225,7 @@ describe('env create --wait', () => {
     gateway.answer(`POST ${COLLECTION}`, { status: 202, body: operation('queued') });
     gateway.answer(`GET ${OPERATION}`, { body: operation('queued', { waitingFor: 'the engine' }) });
     gateway.answer(`GET ${OPERATION}/events`, { text: ': nothing yet\n\n' });
+    underWay();
     expect(await run('env', 'create', 'pr-1', '--wait', '--timeout', '1')).toBe(6);
     expect(err.at(-2)).toContain('it is queued, waiting for the engine');
     expect(err.at(-1)).toContain(`surefoot op watch ${OPERATION_ID}`);
@@ -250,6 +259,47 @@ describe('other commands', () => {
     confirmed = true;
     gateway.answer(`DELETE ${ENVIRONMENT}`, { status: 202, body: operation('queued', { kind: 'environment.delete' }) });
     expect(await run('env', 'delete', 'pr-1')).toBe(0);
+  });
+
+  test('a delete that waits behind a block ends with 4 at once, and names the case', async () => {
+    const waiting = operation('queued', {
+      kind: 'environment.delete',
+      waitingFor: `a decision on case ${CASE_ID}: operation ${ENVIRONMENT_ID} (environment.create) is blocked`,
+    });
+    const blocked = operation('blocked', {
+      id: ENVIRONMENT_ID,
+      caseId: CASE_ID,
+      reason: { code: 'outcome_unknown', message: 'who knows' },
+    });
+    gateway.answer(`GET ${ENVIRONMENT}`, { body: environment({ state: 'blocked' }) });
+    gateway.answer(`DELETE ${ENVIRONMENT}`, { status: 202, body: waiting });
+    gateway.answer(`GET ${OPERATION}`, { body: waiting });
+    underWay(blocked);
+    expect(await run('env', 'delete', ENVIRONMENT_ID, '--yes', '--wait')).toBe(4);
+    expect(err.join('\n')).toContain('environment.create is blocked: who knows (outcome_unknown)');
+    expect(err.join('\n')).toContain(`surefoot case show ${CASE_ID}`);
+    underWay(blocked);
+    expect(await run('op', 'watch', OPERATION_ID, '--json')).toBe(4);
+    expect(JSON.parse(err.at(-1) ?? '')).toMatchObject({ code: 'blocked', exitCode: 4, operation: waiting });
+  });
+
+  test('one that begins to wait behind a block while it is watched ends with 4 then', async () => {
+    const behind = (state: string): Operation =>
+      operation('queued', { waitingFor: `operation ${ENVIRONMENT_ID} is ${state}` });
+    gateway.answer(`GET ${OPERATION}`, { body: behind('running') });
+    gateway.answer(`GET ${OPERATION}/events`, {
+      text: `event: operation\ndata: ${JSON.stringify(behind('blocked'))}\n\n`,
+    });
+    const call = `GET /v1/operations?environment=${ENVIRONMENT_ID}&state=blocked&limit=1`;
+    const blocked = operation('blocked', { id: ENVIRONMENT_ID, caseId: CASE_ID });
+    gateway.answer(call, { body: { items: [], nextCursor: null } }, { body: { items: [blocked], nextCursor: null } });
+    expect(await run('op', 'watch', OPERATION_ID)).toBe(4);
+    expect(err.join('\n')).toContain(`surefoot case show ${CASE_ID}`);
+  });
+
+  test('the version is that of the package', async () => {
+    expect(await run('--version')).toBe(0);
+    expect(out.join()).toMatch(/^surefoot \d+\.\d+\.\d+$/);
   });
 
   test('of a name’s environments the living one is meant, and a name like an id is a name too', async () => {

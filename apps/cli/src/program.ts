@@ -1,4 +1,6 @@
 /** The commands, and what becomes of whatever they throw. */
+import { readFileSync } from 'node:fs';
+import { findPackageJSON } from 'node:module';
 import { Command, CommanderError } from 'commander';
 import { caseCommands } from './commands/case.ts';
 import type { Context } from './commands/context.ts';
@@ -26,6 +28,7 @@ export async function runProgram(args: readonly string[], terminal: Terminal, en
     writeOut: (text) => terminal.out(text.trimEnd()),
     writeErr: (text) => terminal.err(text.trimEnd()),
   });
+  program.version(version(), '--version', 'say which version this is');
   program.addHelpText('after', EXIT_CODES).showHelpAfterError('(see --help)');
   const context: Context = { terminal, env, client: () => new RestClient(gatewayFrom(env)) };
   const exitWith = (wanted: number): void => void (code = wanted);
@@ -45,6 +48,13 @@ export async function runProgram(args: readonly string[], terminal: Terminal, en
     showFailure(terminal, args.includes('--json'), known(error));
     return known(error).exit;
   }
+}
+
+/** Of the package that this file belongs to, built or not. */
+function version(): string {
+  const file = findPackageJSON(import.meta.url);
+  if (file === undefined) throw new TypeError('this program has lost its package.json');
+  return `surefoot ${(JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string }).version}`;
 }
 
 /** A mistake of this program is told as one, with its message, and not as a stack. */
