@@ -176,9 +176,9 @@ export default {
       severity: 'error',
       comment:
         'The command line is a client like any other: what it can do, a script with an API key can do. The settings ' +
-        'tell it where the gateway is, and `doctor` what to look at.',
+        'tell it where the gateway is, and `doctor` what to look at; receipts are read by `doctor` as the worker reads them.',
       from: { path: '^apps/cli/', pathNot: tests },
-      to: { path: [shell, adapter], pathNot: '^libs/settings/' },
+      to: { path: [shell, adapter], pathNot: '^libs/(settings|receipts)/' },
     },
   ],
   options: {

@@ -1,10 +1,17 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { createHash, randomUUID } from 'node:crypto';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Receipt } from '#protocol';
+import { RecordFolders } from '#receipts';
 import { homePaths, type Settings } from '#settings';
+import { ScriptedGateway } from '#testing';
+import { gatewayFrom } from '../connection.ts';
+import { RestClient } from '../rest-client.ts';
 import { finding } from './finding.ts';
+import { checkCases, checkEngines } from './gateway.ts';
 import { checkDisk, checkFiles, checkLock, checkPasses, checkProcesses, checkReceipts } from './host.ts';
 import { checkBroker, checkCatalog, checkDocker } from './servers.ts';
 
@@ -59,6 +66,81 @@ describe('servers', () => {
       status: 'failed',
       detail: expect.stringContaining('ENOENT'),
     });
+  });
+});
+
+/** @returns its file */
+function publishReceipt({ paths, installation }: Settings): string {
+  const receipt: Receipt = {
+    version: 1,
+    installation,
+    host: 'local',
+    jobId: randomUUID(),
+    operationId: randomUUID(),
+    claimId: randomUUID(),
+    attempt: 1,
+    claimNumber: 1,
+    effectId: randomUUID(),
+    kind: 'roles',
+    resource: 'engine main / environment pr-1',
+    token: randomUUID(),
+    createdAt: '2026-01-01T00:00:00.000Z',
+  };
+  new RecordFolders(paths).publishReceipt(receipt);
+  return join(paths.receipts, `${receipt.effectId}.json`);
+}
+
+/** A record with other contents whose length and checksum fit. */
+function sealed(text: string, changes: object): string {
+  const record = { ...(JSON.parse(text) as { readonly record: object }).record, ...changes };
+  const changed = JSON.stringify(record);
+  const sha256 = createHash('sha256').update(changed).digest('hex');
+  return JSON.stringify({ record, length: Buffer.byteLength(changed), sha256 });
+}
+
+describe('what the gateway shows', () => {
+  let gateway: ScriptedGateway;
+  let client: RestClient;
+
+  beforeEach(async () => {
+    gateway = await ScriptedGateway.start();
+    client = new RestClient(gatewayFrom(gateway.env));
+  });
+
+  afterEach(() => gateway.close());
+
+  test.each([
+    [[{ name: 'main', state: 'ready' }], 'ok', 'main is ready'],
+    [[{ name: 'main', state: 'creating', waitingFor: 'its server' }], 'warning', 'main is creating'],
+    [[{ name: 'main', state: 'blocked' }], 'warning', 'main is blocked'],
+    [
+      [
+        { name: 'one', state: 'ready' },
+        { name: 'main', state: 'ready', waitingFor: 'engine main is not the one that was pinned: imageDigest' },
+      ],
+      'failed',
+      'main takes no work: engine main is not the one that was pinned: imageDigest',
+    ],
+    [[{ name: 'main', state: 'failed' }], 'failed', 'there is none: run npm start, which asks for one'],
+  ])('engines %j are %s', async (items, status, detail) => {
+    gateway.answer('GET /v1/admin/engines?', { body: { items, nextCursor: null } });
+    expect(await checkEngines(client)).toEqual({ check: 'engines', status, detail });
+  });
+
+  test.each([
+    [[], 'ok', 'none is open'],
+    [[{ operationId: 'o1', reason: { message: 'who knows' } }], 'warning', '1 open, the newest: who knows'],
+    [
+      [
+        { operationId: 'o1', reason: { message: 'who knows' } },
+        { operationId: null, reason: { message: 'host local went back in time' } },
+      ],
+      'failed',
+      'no work is taken: host local went back in time',
+    ],
+  ])('cases %j are %s', async (items, status, detail) => {
+    gateway.answer('GET /v1/admin/cases?state=open', { body: { items, nextCursor: null } });
+    expect(await checkCases(client)).toMatchObject({ status, detail: expect.stringContaining(detail) });
   });
 });
 
@@ -120,11 +202,34 @@ describe('host', () => {
 
   test('open receipts are counted, and old ones stand out', () => {
     expect(checkReceipts(settings)).toMatchObject({ status: 'ok', detail: 'none is open' });
-    const receipt = join(settings.paths.receipts, 'a.json');
-    writeFileSync(receipt, '{}');
+    const receipt = publishReceipt(settings);
     expect(checkReceipts(settings)).toMatchObject({ status: 'ok', detail: expect.stringContaining('1 open') });
     utimesSync(receipt, 0, 0);
     expect(checkReceipts(settings).status).toBe('warning');
+  });
+
+  test.each([
+    ['torn', (text: string) => text.slice(0, 40)],
+    ['empty', () => ''],
+    ['changed', (text: string) => text.replace('"attempt":1', '"attempt":2')],
+    ['of an unknown effect', (text: string) => sealed(text, { kind: 'paint' })],
+  ])('a receipt that is %s fails, and its file is named', (_what, spoil) => {
+    const path = publishReceipt(settings);
+    writeFileSync(path, spoil(readFileSync(path, 'utf8')));
+    expect(checkReceipts(settings)).toMatchObject({ status: 'failed', detail: expect.stringContaining(path) });
+  });
+
+  test('what is no receipt fails as well: the worker would not start beside it', () => {
+    const path = join(settings.paths.receipts, 'notes.txt');
+    writeFileSync(path, 'hello');
+    expect(checkReceipts(settings)).toMatchObject({ status: 'failed', detail: expect.stringContaining(path) });
+  });
+
+  test('without a reconciler that is what is said of its passes', () => {
+    expect(checkPasses(settings)).toMatchObject({
+      status: 'failed',
+      detail: expect.stringMatching(/^none has run: the reconciler is not running/),
+    });
   });
 
   test('free space is told', () => {

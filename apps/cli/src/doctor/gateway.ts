@@ -12,21 +12,24 @@ export async function checkGateway(client: RestClient, url: string): Promise<Fin
 export async function checkEngines(client: RestClient): Promise<Finding> {
   const engines = (await client.list<Engine>('/v1/admin/engines')).filter(({ state }) => state !== 'failed');
   if (engines.length === 0) return failed('engines', 'there is none: run npm start, which asks for one');
-  const bad = engines.filter(({ state, waitingFor }) => state !== 'ready' || waitingFor !== undefined);
-  const text = (bad.length === 0 ? engines : bad)
-    .map(
-      ({ name, state, waitingFor }) =>
-        `${name} is ${state}${waitingFor === undefined ? '' : `, waiting for ${waitingFor}`}`,
-    )
-    .join('; ');
-  return bad.length === 0 ? ok('engines', text) : warning('engines', text);
+  const away = engines.filter(({ state, waitingFor }) => state !== 'creating' && waitingFor !== undefined);
+  if (away.length > 0)
+    return failed('engines', away.map(({ name, waitingFor }) => `${name} takes no work: ${waitingFor}`).join('; '));
+  const text = engines.map(({ name, state }) => `${name} is ${state}`).join('; ');
+  return engines.every(({ state }) => state === 'ready') ? ok('engines', text) : warning('engines', text);
 }
+
+const SEE_CASES = 'see: surefoot case list';
 
 export async function checkCases(client: RestClient): Promise<Finding> {
   const cases = await client.list<Case>('/v1/admin/cases', { state: 'open' });
-  if (cases.length === 0) return ok('cases', 'none is open');
-  const [first] = cases;
-  return warning('cases', `${cases.length} open, the newest: ${first?.reason.message ?? ''}; see: surefoot case list`);
+  const [newest] = cases;
+  if (newest === undefined) return ok('cases', 'none is open');
+  // Of a host or an engine: it takes no work, while a case of an operation stops its own environment only.
+  const refused = cases.filter(({ operationId }) => operationId === null);
+  if (refused.length > 0)
+    return failed('cases', `no work is taken: ${refused.map(({ reason }) => reason.message).join('; ')}; ${SEE_CASES}`);
+  return warning('cases', `${cases.length} open, the newest: ${newest.reason.message}; ${SEE_CASES}`);
 }
 
 const STUCK_AFTER_MS = 60_000;

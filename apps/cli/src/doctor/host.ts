@@ -1,6 +1,7 @@
 /** What can be seen on this host: files, processes, the lock. Nothing is changed, and no lock is taken. */
-import { existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { RecordFolders, UnreadableRecord } from '#receipts';
 import { checkPrivateFolder, hostLockFiles, readPrivateFile, readSealingKey, type Settings } from '#settings';
 import { failed, ok, reasonOf, warning, type Finding } from './finding.ts';
 
@@ -57,8 +58,10 @@ function isAlive(name: string, pid: number | undefined): boolean {
 const PASS_OVERDUE_MS = 30_000;
 
 export function checkPasses({ paths }: Settings): Finding {
-  const text = readFileSync(join(paths.run, 'reconciler.passes'), 'utf8');
-  const { passes } = JSON.parse(text) as {
+  const file = join(paths.run, 'reconciler.passes');
+  // It takes the file along when it ends, and writes it when its first pass has ended.
+  if (!existsSync(file)) return failed('passes', 'none has run: the reconciler is not running, or began just now');
+  const { passes } = JSON.parse(readFileSync(file, 'utf8')) as {
     readonly passes: readonly { readonly pass: string; readonly endedAt: string; readonly outcome: string }[];
   };
   const overdue = passes.filter(({ endedAt }) => Date.now() - Date.parse(endedAt) > PASS_OVERDUE_MS);
@@ -100,13 +103,35 @@ export function checkDisk({ home }: Settings): Finding {
 const RECEIPT_OLD_MS = 25 * 60_000;
 
 export function checkReceipts({ paths }: Settings): Finding {
-  const receipts = readdirSync(paths.receipts).filter((name) => name.endsWith('.json'));
-  const oldest = Math.min(...receipts.map((name) => statSync(join(paths.receipts, name)).mtimeMs));
-  if (receipts.length === 0) return ok('receipts', 'none is open');
+  const ages = readReceiptAges(paths);
+  if (typeof ages === 'string')
+    return failed('receipts', `${ages}; the host takes no work. Never remove it: put the same file back from a copy`);
+  if (ages.length === 0) return ok('receipts', 'none is open');
+  const oldest = Math.min(...ages);
   if (Date.now() - oldest > RECEIPT_OLD_MS)
     return warning(
       'receipts',
-      `${receipts.length} open, the oldest since ${new Date(oldest).toISOString()}; see: surefoot case list`,
+      `${ages.length} open, the oldest since ${new Date(oldest).toISOString()}; see: surefoot case list`,
     );
-  return ok('receipts', `${receipts.length} open: an effect is under way`);
+  return ok('receipts', `${ages.length} open: an effect is under way`);
+}
+
+const READS_MAX = 5;
+
+/** @returns when each was written, in milliseconds; or what is wrong with one of them, naming its file */
+function readReceiptAges(paths: Settings['paths']): readonly number[] | string {
+  const records = new RecordFolders(paths);
+  for (let reads = 1; ; reads += 1) {
+    try {
+      const receipts = records.readReceipts();
+      for (const { effectId } of receipts) records.readWitness(effectId);
+      return receipts.flatMap(
+        ({ effectId }) => statSync(join(paths.receipts, `${effectId}.json`), { throwIfNoEntry: false })?.mtimeMs ?? [],
+      );
+    } catch (error) {
+      if (!(error instanceof UnreadableRecord)) throw error;
+      // A worker that runs consumes them while we read.
+      if (reads === READS_MAX || existsSync(error.path)) return error.message;
+    }
+  }
 }
