@@ -219,7 +219,7 @@ async function beforeChange<T>(step: () => Promise<T>): Promise<T> {
 }
 
 /** The session lock's number: advisory locks take 64 bits, a UUID's first half. */
-export function lockKey(subjectId: string): string {
+function lockKey(subjectId: string): string {
   return BigInt.asIntN(64, BigInt(`0x${subjectId.replaceAll('-', '').slice(0, 16)}`)).toString();
 }
 
