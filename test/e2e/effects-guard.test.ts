@@ -73,6 +73,8 @@ async function expectNothingDone(env: Environment, token: string): Promise<void>
   expect(await world.ledger(token)).toBeUndefined();
 }
 
+const databases = (): Promise<object[]> => world.sql('select oid, datname from pg_database order by 1');
+
 async function lockIsFree(env: Environment): Promise<boolean> {
   const [row] = await world.sql<{ got: boolean }>('select pg_try_advisory_lock($1) as got', [sessionLock(env.id)]);
   return row!.got;
@@ -156,17 +158,26 @@ describe('a revoked token (invariant 5)', () => {
     await expectNothingDone(env, token);
   });
 
-  test('is refused when it is revoked between registration and change', async () => {
-    const env = await environment();
-    const token = randomUUID();
-    world.proxy.once(/^begin/i, 'hold');
-    const acting = rolesThroughProxy(env, { token });
-    await held(/^begin/i);
-    await revoke(token);
-    world.proxy.release();
-    expect(await acting).toMatchObject({ outcome: 'refused', reason: { code: 'revoked' } });
-    await expectNothingDone(env, token);
-  });
+  test.each(['roles', 'database', 'interior'] as const)(
+    'is refused when it is revoked between registration and change, of %s',
+    async (kind) => {
+      const env = await environment();
+      if (kind === 'interior') await world.run('environment.create', env, { until: 'interior' });
+      const before = await databases();
+      const token = randomUUID();
+      const check = /select state from surefoot\.tokens/;
+      world.proxy.once(check, 'hold');
+      const acting = world.actThroughProxy(env, kind, world.spec(env, kind), { token });
+      await held(check);
+      expect(await world.tokenRow(token)).toMatchObject({ state: 'active' });
+      await revoke(token);
+      world.proxy.release();
+      expect(await acting).toMatchObject({ outcome: 'refused', reason: { code: 'revoked' } });
+      expect(await databases()).toEqual(before);
+      expect(await world.ledger(token)).toBeUndefined();
+      if (kind !== 'interior') expect(await world.leftovers(env)).toEqual([]);
+    },
+  );
 
   test.each([
     ['that nobody had registered', false],
