@@ -121,8 +121,12 @@ export async function boundary(
   ids: EffectIds,
   known?: Known,
 ): Promise<Boundary> {
-  if (known !== undefined && (await settleEffect(tx, settlementOf(known, known.subject))) === 'conflict') return 'lost';
-  const full = await loadOperation(tx, claim.operationId);
+  // In this order and in one flight: what is loaded is what the settlement has made of it.
+  const [settled, full] = await Promise.all([
+    known === undefined ? 'updated' : settleEffect(tx, settlementOf(known, known.subject)),
+    loadOperation(tx, claim.operationId),
+  ]);
+  if (settled === 'conflict') return 'lost';
   const step = nextStep(full.operation.kind, full.situation);
   switch (step.do) {
     case 'finish':
@@ -133,7 +137,9 @@ export async function boundary(
       await blockOperation(tx, claim, step.reason, { kind: step.reason.code, evidence: {} });
       return 'ended';
     case 'effect': {
-      const answer = await recordEffect(tx, {
+      const { environment } = full;
+      const needsLogins = sealedFor(step.effect.kind) !== undefined && environment !== undefined;
+      const recording = recordEffect(tx, {
         ...ids,
         operationId: claim.operationId,
         claimId: claim.claimId,
@@ -143,9 +149,8 @@ export async function boundary(
         spec: step.effect.spec as unknown as JsonObject,
         resource: resourceOf(full),
       });
+      const [answer, logins] = await Promise.all([recording, needsLogins ? loadLogins(tx, environment.id) : []]);
       if (answer === 'conflict') return 'lost';
-      const needed = sealedFor(step.effect.kind) !== undefined && full.environment !== undefined;
-      const logins = needed ? await loadLogins(tx, full.environment.id) : [];
       return { ...ids, planned: step.effect, full, logins };
     }
     default:

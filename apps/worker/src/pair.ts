@@ -16,6 +16,8 @@ const GUARDIAN = fileURLToPath(new URL('./guardian.js', import.meta.url));
 /** A guardian that has not answered this long after the deadline it was given is frozen, and is killed. */
 const GUARDIAN_MARGIN_MS = 5_000;
 const RESTART_PAUSE_MS = 200;
+/** It only passes lines on; MiB. */
+const SMALL = ['--max-semi-space-size=1', '--max-old-space-size=64'];
 
 export type ActAnswer = ActResult | { readonly outcome: 'lost'; readonly why: string };
 
@@ -93,7 +95,7 @@ export class Pair {
   }
 
   #start(): ChildProcess {
-    const guardian = spawn('setpriv', ['--pdeathsig', 'KILL', '--', process.execPath, GUARDIAN], {
+    const guardian = spawn('setpriv', ['--pdeathsig', 'KILL', '--', process.execPath, ...SMALL, GUARDIAN], {
       stdio: ['pipe', 'pipe', 'inherit', this.#lockDescriptor, 'pipe'],
     });
     const { stdin, stdout } = guardian;

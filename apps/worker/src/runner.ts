@@ -8,7 +8,7 @@ import { FreshConnections } from '#postgres';
 import { attemptDatabaseName, EFFECT_DEADLINE_MS } from '#kernel';
 import { RECORD_VERSION } from '#protocol';
 import { RecordFolders } from '#receipts';
-import { CONTROL_DATABASE, WARM_UP } from '#fencing';
+import { CONTROL_DATABASE } from '#fencing';
 import { homeFromEnvironment, loadSettings } from '#settings';
 import { createLogger } from '#telemetry';
 import type { ActRequest } from './messages.ts';
@@ -20,10 +20,10 @@ const MARGIN_MS = 2_000;
 const settings = loadSettings(homeFromEnvironment(process.env));
 const log = createLogger({ process: 'runner', hostId: settings.hostId, level: settings.logLevel, to: 'stderr' });
 const records = new RecordFolders(settings.paths);
-const connections = new FreshConnections(
-  { statementTimeoutMs: EFFECT_DEADLINE_MS, applicationName: 'surefoot runner' },
-  WARM_UP,
-);
+const connections = new FreshConnections({
+  statementTimeoutMs: EFFECT_DEADLINE_MS,
+  applicationName: 'surefoot runner',
+});
 
 receiveRequests(
   process.stdin,

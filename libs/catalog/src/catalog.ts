@@ -50,6 +50,8 @@ export function connectionSettings(options: CatalogOptions): pg.PoolConfig {
     query_timeout: statementMs * 1.2,
     idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
     keepAlive: true,
+    // Statements that do not wait for each other's answers travel together; their order stays.
+    pipeline: true,
   };
 }
 
@@ -104,11 +106,14 @@ export class Catalog {
     let xid: string;
     let result: T;
     try {
-      xid = await begin(client);
+      // What `work` asks travels behind it. Should it fail, so does everything after it.
+      const begun = begin(client);
+      begun.catch(() => undefined);
       result = await work({
         query: async <Row extends object>(text: string, values: readonly unknown[] = []) =>
           (await client.query<Row>(named(text, values))).rows,
       });
+      xid = await begun;
     } catch (error) {
       leave(!(await rollback(client, error)));
       throw isUnavailable(error)

@@ -16,13 +16,6 @@ import { abandon, classifyEngineError, errorCode, errorSentence, isNotReadyYet }
 
 export const CONTROL_DATABASE = 'surefoot_control';
 
-/** A read for a connection that waits: what every guard, and the observers of most effects, will touch. It finds nothing. */
-export const WARM_UP = /* sql */ `
-  select t.state, l.facts, a.pid, d.datname, r.rolname, shobj_description(d.oid, 'pg_database'), shobj_description(r.oid, 'pg_authid')
-    from surefoot.tokens t, surefoot.ledger l, pg_stat_get_activity(pg_backend_pid()) a, pg_database d, pg_roles r
-   where t.token = l.token and t.token = '00000000-0000-0000-0000-000000000000'
-     and d.datname = current_database() and r.rolname = current_user`;
-
 export interface Guard {
   readonly installation: string;
   readonly engine: AdminPlace & { readonly engineId: string; readonly identity: string };

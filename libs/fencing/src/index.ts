@@ -1,4 +1,4 @@
-export { CONTROL_DATABASE, guardedBatch, guardedBatchIn, guardedStatement, Refusal, WARM_UP } from './guarded-batch.ts';
+export { CONTROL_DATABASE, guardedBatch, guardedBatchIn, guardedStatement, Refusal } from './guarded-batch.ts';
 export type { Change, Guard, GuardedResult } from './guarded-batch.ts';
 export { assertLocalFileSystem, HostLockRefused, takeHostLock } from './host-lock.ts';
 export type { HostLock } from './host-lock.ts';

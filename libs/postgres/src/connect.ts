@@ -61,23 +61,16 @@ export async function connectAdmin(place: AdminPlace, database: string, options:
 }
 
 /**
- * Fresh connections, made ahead: opening one costs more than most batches. Each is handed out once, unused but for a look
- * that fills its backend's caches, and never comes back; so a guarded batch has a backend of its own whatever happened
- * before.
+ * Fresh connections, made ahead: opening one costs more than most batches. Each is handed out once, unused, and
+ * never comes back, so a guarded batch has a backend of its own whatever happened before.
  */
 export class FreshConnections {
   readonly #ahead = new Map<string, Promise<pg.Client | undefined>>();
   /** Where one is always wanted: the next is begun as soon as one is taken. */
   readonly #kept = new Set<string>();
 
-  /**
-   * @param options apply to every connection; the statement timeout is the longest an effect may take
-   * @param warmUp a read that touches what every batch touches: the first use of a catalog costs a cold backend most
-   */
-  constructor(
-    private readonly options: AdminOptions,
-    private readonly warmUp: string = 'select 1',
-  ) {}
+  /** @param options apply to every connection; the statement timeout is the longest an effect may take */
+  constructor(private readonly options: AdminOptions) {}
 
   /** From now on there is one ahead for this database. */
   keep(place: AdminPlace, database: string): void {
@@ -89,7 +82,7 @@ export class FreshConnections {
   prepare(place: AdminPlace, database: string): void {
     const key = keyOf(place, database);
     if (this.#ahead.has(key)) return;
-    const opening = this.#open(place, database);
+    const opening = connectAdmin(place, database, this.options).catch(() => undefined);
     this.#ahead.set(key, opening);
     // One that breaks while it waits is not handed out; one that was handed out is no longer ours to forget.
     const forget = (): void => {
@@ -104,18 +97,6 @@ export class FreshConnections {
     this.#ahead.delete(key);
     if (this.#kept.has(key)) this.prepare(place, database);
     return (await ahead) ?? connectAdmin(place, database, this.options);
-  }
-
-  async #open(place: AdminPlace, database: string): Promise<pg.Client | undefined> {
-    let client: pg.Client | undefined;
-    try {
-      client = await connectAdmin(place, database, this.options);
-      await client.query(this.warmUp);
-      return client;
-    } catch {
-      if (client !== undefined) abandon(client);
-      return undefined;
-    }
   }
 }
 

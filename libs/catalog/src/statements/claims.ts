@@ -42,7 +42,8 @@ const IN_THE_WAY = /* sql */ `
   select o.id, o.kind, o.state,
          ${OPEN_CASE_ID} as case_id
     from operations o
-   where o.environment_id = $1 and o.id <> $2
+   where o.environment_id = (select m.environment_id from jobs j join operations m on m.id = j.operation_id where j.id = $1)
+     and not exists (select 1 from jobs j where j.id = $1 and j.operation_id = o.id)
      and (o.state in ('running', 'blocked') or (o.state = 'queued' and o.kind <> 'environment.delete'))
    limit 1`;
 
@@ -60,15 +61,15 @@ const CLAIM = /* sql */ `
 
 /** @param claimId fresh for each claim, and the same when a claim whose reply was lost is repeated */
 export async function claimJob(tx: Tx, jobId: string, hostId: string, claimId: string): Promise<ClaimAnswer> {
-  const [operation] = await tx.query<OperationRow & Requester>(JOB, [jobId, hostId]);
+  const [[operation], [other]] = await Promise.all([
+    tx.query<OperationRow & Requester>(JOB, [jobId, hostId]),
+    tx.query<OtherOperation>(IN_THE_WAY, [jobId]),
+  ]);
   if (operation === undefined) return { answer: 'none' };
   if (operation.claim_id === claimId) return repeated(tx, claimId);
   if (operation.state !== 'queued') return { answer: 'none' };
-  if (operation.environment_id !== null) {
-    const [other] = await tx.query<OtherOperation>(IN_THE_WAY, [operation.environment_id, operation.id]);
-    // A change that is still queued and a delete that arrived later: the delete has cancelled it, so only a delete is asked.
-    if (other !== undefined) return { answer: 'waiting', for: waitingForOperation(other) };
-  }
+  // A change that is still queued and a delete that arrived later: the delete has cancelled it, so only a delete is asked.
+  if (other !== undefined) return { answer: 'waiting', for: waitingForOperation(other) };
   const withdrawn = rightWithdrawn(operation);
   // Once begun, it is not left half-done: the plan undoes what a create has made, and a delete goes on to its end.
   if (withdrawn !== undefined && operation.attempt === 0)
