@@ -98,6 +98,8 @@ function openLockFile(paths: readonly string[]): HostLock {
     try {
       // Shared like /tmp is: whoever comes first must not shut out another user's installation, whose lock has its own name.
       if (mkdirSync(folder, { recursive: true }) !== undefined) chmodSync(folder, 0o1777);
+      // But the folder's owner can remove any file in it, and a lock file that is removed lets a second worker in.
+      if (![0, process.geteuid?.()].includes(statSync(folder).uid)) throw new Error(`${folder} belongs to another user`);
       assertLocalFileSystem(folder);
       return { path, descriptor: openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600) };
     } catch (error) {
