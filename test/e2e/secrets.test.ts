@@ -16,22 +16,27 @@ const name = `secret-${Date.now().toString(36)}`;
 const since = new Date().toISOString();
 const docker = { ...process.env, DOCKER_HOST: installation.setting('DOCKER_HOST') };
 let passwords: readonly string[] = [];
+let passwordForms: readonly string[] = [];
 let environment: EnvironmentView;
 /** Command lines and environments of everything that ran on the machine while we worked. */
 const seen: string[] = [];
 
-/** A secret as it could stand somewhere: plain, in a URL, in JSON, in base64 at any offset. */
+/**
+ * A secret as it could stand somewhere: plain, in a URL, in JSON, in base64 at any offset; and each of these as the bytes of
+ * a bytea column, which PostgreSQL shows in hexadecimal.
+ */
 function forms(secret: string): readonly string[] {
   const shifted = [0, 1, 2].map((shift) =>
     Buffer.from(' '.repeat(shift) + secret)
       .toString('base64')
       .slice(shift === 0 ? 0 : 4, -4),
   );
-  return [...new Set([secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1), ...shifted])];
+  const texts = [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1), ...shifted];
+  return [...new Set([...texts, ...texts.map((text) => Buffer.from(text).toString('hex'))])];
 }
 
 function secretsIn(text: string): readonly string[] {
-  return passwords.flatMap(forms).filter((form) => text.includes(form));
+  return passwordForms.filter((form) => text.includes(form));
 }
 
 beforeAll(async () => {
@@ -50,6 +55,7 @@ beforeAll(async () => {
   environment = await installation.ready(name, { extensions: ['pgcrypto'] });
   const logins = await installation.logins(environment.id);
   passwords = logins.map(({ password }) => password);
+  passwordForms = passwords.flatMap(forms);
   for (const login of logins) await (await installation.connect(login)).end();
   working = false;
   await watching;
@@ -132,7 +138,20 @@ test('B109: with log_statement = all the engine’s log has no password, and a v
   expect(verifiers.filter((line) => !/create role/i.test(line))).toEqual([]);
 });
 
+test('a password that stood plain in the catalog would be seen, in a bytea column too', async () => {
+  const catalog = await installation.catalog();
+  const { rows } = await catalog.query<{ text: string }>(
+    `select to_jsonb(t)::text as text
+       from (values ($1::text, null::bytea), (null, convert_to($1, 'UTF8')), (null, convert_to(encode(convert_to($1, 'UTF8'), 'base64'), 'UTF8')))
+            t (plain, sealed)`,
+    [passwords[0]],
+  );
+  await catalog.end();
+  expect(rows.map(({ text }) => secretsIn(text).length > 0)).toEqual([true, true, true]);
+});
+
 test('no password is anywhere in the catalog, and neither is the key', async () => {
+  const key = forms(installation.setting('SUREFOOT_API_KEY'));
   const catalog = await installation.catalog();
   const { rows } = await catalog.query<{ name: string }>(
     `select tablename as name from pg_tables where schemaname = 'public'`,
@@ -141,9 +160,9 @@ test('no password is anywhere in the catalog, and neither is the key', async () 
     const { rows: found } = await catalog.query<{ text: string }>(
       `select to_jsonb(t)::text as text from "${table.name}" t`,
     );
-    expect(
-      found.filter(({ text }) => secretsIn(text).length > 0 || text.includes(installation.setting('SUREFOOT_API_KEY'))),
-    ).toEqual([]);
+    expect(found.filter(({ text }) => secretsIn(text).length > 0 || key.some((form) => text.includes(form)))).toEqual(
+      [],
+    );
   }
   await catalog.end();
 });
