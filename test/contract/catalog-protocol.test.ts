@@ -419,6 +419,7 @@ describe('giving a claim back', () => {
         progress: false,
         preflightInterruptions: operation.preflight_interruptions,
         stalledResumes: operation.stalled_resumes,
+        abandoned: operation.abandon !== null,
         cleanStop: false,
         onInterrupted: 'undo',
       });

@@ -15,6 +15,7 @@ import { LIFELINE_DESCRIPTOR, LOCK_DESCRIPTOR, receiveReplies, receiveRequests, 
 
 const RUNNER = fileURLToPath(new URL('./runner.js', import.meta.url));
 /** MiB; measured to cost no time. */
+const RESTART_PAUSE_MS = 200;
 const SMALL = ['--max-semi-space-size=4', '--max-old-space-size=256'];
 
 interface InHand {
@@ -76,7 +77,11 @@ function onEnd(child: ChildProcess): void {
   killGroup(child);
   const given = inHand;
   inHand = undefined;
-  runner = startRunner();
+  // One that ends at once, say for a setting that it cannot read, must not be started in a tight loop.
+  setTimeout(() => (runner = startRunner()), RESTART_PAUSE_MS);
+  process.stderr.write(
+    `${JSON.stringify({ level: 'warn', process: 'guardian', message: 'runner ended; another one is started' })}\n`,
+  );
   if (given === undefined) return;
   clearTimeout(given.timer);
   send(process.stdout, {

@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Claim, EngineRow, OpenJob } from '#catalog';
 import { CatalogFateUnknown, CatalogUnavailable, claimJob, failQueued, noteWaiting, openJob, openJobs } from '#catalog';
+import { EngineAway } from '#engines';
 import { writeEpoch } from '#receipts';
 import type { Boundary, OperateParts } from './operate.ts';
 import { boundary, newIds, operate } from './operate.ts';
@@ -70,7 +71,7 @@ export class Jobs {
   }
 
   async #runNow(jobId: string): Promise<void> {
-    const { catalog, settings, log, stopping } = this.#parts;
+    const { catalog, settings, log, stopping, places } = this.#parts;
     if (stopping.aborted) return;
     const job = await persistently(log, stopping, () => openJob(catalog, settings.hostId, jobId));
     if (job === undefined) return;
@@ -78,8 +79,19 @@ export class Jobs {
     if (claimed === undefined) return;
     const { claim, first } = claimed;
     const end = await operate(this.#parts, claim, first);
-    if (end === 'stopped' || end === 'expired') await giveBack(this.#parts.recovery, claim, end === 'stopped');
+    if (end === 'stopped') await this.#returnClaim(claim);
+    if (end === 'expired') await recoverPatiently(this.#parts.recovery, places, stopping);
     if (end === 'lost') await this.#recover();
+  }
+
+  /** A stop on request counts as no interruption. What is away then is met by the next start, which counts it. */
+  async #returnClaim(claim: Claim): Promise<void> {
+    try {
+      await giveBack(this.#parts.recovery, claim, true);
+    } catch (error) {
+      if (!isPassing(error) && !(error instanceof EngineAway)) throw error;
+      this.#parts.log.warn('claim is left to the next start', { claimId: claim.claimId, error });
+    }
   }
 
   /** The claim and its first boundary are one transaction. */

@@ -8,7 +8,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { INestMicroservice } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { JobServer, jobTopology, KeepErrors } from '#broker';
-import { assertCatalogVersion, Catalog, CatalogUnavailable } from '#catalog';
+import { assertCatalogVersion, Catalog, CatalogFateUnknown, CatalogUnavailable } from '#catalog';
 import { assertLocalFileSystem, HostLockRefused, takeHostLock } from '#fencing';
 import type { Logger } from '#kernel';
 import { JOB_LOOK_INTERVAL_MS, STOP_GRACE_MS } from '#kernel';
@@ -74,7 +74,7 @@ async function main(): Promise<number> {
       recovery,
       onFatal: fatal.reject,
     });
-    await pair.ready;
+    await pair.readyOr(stopping.signal);
     const app = await consume(jobs);
     replaceFile(readyFile, `${JSON.stringify({ pid: process.pid, since: new Date().toISOString() })}\n`);
     log.info('worker is ready');
@@ -121,7 +121,8 @@ async function lookUntilStopped(jobs: Jobs, places: Places, pair: Pair): Promise
         await jobs.look();
       }
     } catch (error) {
-      if (!(error instanceof CatalogUnavailable) && !stopping.signal.aborted) throw error;
+      const away = error instanceof CatalogUnavailable || error instanceof CatalogFateUnknown;
+      if (!away && !stopping.signal.aborted) throw error;
     }
     await setTimeout(JOB_LOOK_INTERVAL_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
   }

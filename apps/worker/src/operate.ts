@@ -9,7 +9,15 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import type { Catalog, Claim, EngineFinding, LoginRow, OperationInFull, Tx } from '#catalog';
-import { blockOperation, finishOperation, loadLogins, loadOperation, recordEffect, settleEffect } from '#catalog';
+import {
+  blockOperation,
+  finishOperation,
+  loadLogins,
+  loadOperation,
+  recordEffect,
+  settleEffect,
+  settleUnstarted,
+} from '#catalog';
 import type { EffectSecrets } from '#effects';
 import type { JsonObject, Logger, Tier } from '#kernel';
 import { CLAIM_DEADLINE_MS, EFFECT_DEADLINE_MS } from '#kernel';
@@ -17,7 +25,7 @@ import type { EffectFacts, EffectKind, Pin, PlannedEffect, Situation } from '#pr
 import { effectTraits, nextStep, RECORD_VERSION } from '#protocol';
 import type { RecordFolders } from '#receipts';
 import type { Settings } from '#settings';
-import { enginePlace, open } from '#settings';
+import { enginePlace, open, SealBroken } from '#settings';
 import type { ActAnswer, Pair } from './pair.ts';
 import { persistently } from './persistently.ts';
 import type { KnownOutcome } from './settlement.ts';
@@ -59,14 +67,17 @@ export async function operate(parts: OperateParts, claim: Claim, first: Boundary
   let known: Known | undefined;
   for (let next = first; ;) {
     const settled = known?.effectId;
-    const expired = performance.now() > endsAt;
-    if (next === 'ended' || next === 'lost' || parts.stopping.aborted || expired) {
-      if (settled !== undefined && next !== 'lost') parts.records.consume(settled);
-      if (next === 'ended' || next === 'lost') return next;
-      // The token that was just recorded was never used, and is settled as absent when the claim is given back.
-      return expired ? 'expired' : 'stopped';
+    if (next === 'ended' || next === 'lost') {
+      if (settled !== undefined && next === 'ended') parts.records.consume(settled);
+      return next;
     }
-    const [answer] = await Promise.all([act(parts, claim, next, endsAt), consumeMeanwhile(parts, settled)]);
+    const leave = await reasonToLeave(parts, next, endsAt);
+    if (leave !== undefined) {
+      if (settled !== undefined) parts.records.consume(settled);
+      // The token that was just recorded was never used, and is settled as absent when the claim is given back.
+      return leave;
+    }
+    const [answer] = await Promise.all([act(parts, claim, next), consumeMeanwhile(parts, settled)]);
     if (answer.outcome === 'lost' || answer.outcome === 'unknown') {
       parts.log.warn('effect has no known outcome', { ...fieldsOf(claim, next), outcome: answer.outcome });
       return 'lost';
@@ -88,6 +99,22 @@ export async function operate(parts: OperateParts, claim: Claim, first: Boundary
     // Settling goes on while the worker is being stopped: only its grace period ends it.
     next = await persistently(log, NEVER, () => catalog.transaction((tx) => boundary(tx, parts, claim, ids, settling)));
   }
+}
+
+/** Asked before the receipt: after it, only an outcome, a witness or recovery leads on. */
+async function reasonToLeave(
+  { pair, stopping }: OperateParts,
+  next: Recorded,
+  endsAt: number,
+): Promise<'stopped' | 'expired' | undefined> {
+  await pair.readyOr(stopping);
+  if (stopping.aborted) return 'stopped';
+  // An effect that is begun has its whole deadline.
+  return performance.now() + deadlineOf(next.planned.kind) > endsAt ? 'expired' : undefined;
+}
+
+function deadlineOf(kind: EffectKind): number {
+  return effectTraits(kind).deadlineMs ?? EFFECT_DEADLINE_MS;
 }
 
 /**
@@ -131,6 +158,8 @@ export async function boundary(
   switch (step.do) {
     case 'finish':
       log.info('operation ends', { operationId: claim.operationId, claimId: claim.claimId, outcome: step.state });
+      // What a first try of this very transaction may have recorded was never begun.
+      await settleUnstarted(tx, claim.claimId);
       await finishOperation(tx, claim, step.state, step.reason, findingOf(full));
       return 'ended';
     case 'block':
@@ -161,11 +190,14 @@ export async function boundary(
 const NEVER = new AbortController().signal;
 
 /** Receipt, then the act. */
-async function act(parts: OperateParts, claim: Claim, recorded: Recorded, endsAt: number): Promise<ActAnswer> {
+async function act(parts: OperateParts, claim: Claim, recorded: Recorded): Promise<ActAnswer> {
   const { settings, sealingKey, records, pair } = parts;
   const { effectId, token, planned, full } = recorded;
   const resource = resourceOf(full);
   const secrets = secretsFor(sealingKey, recorded);
+  // Nothing has been begun: one environment's broken secret fails that environment, and nobody else.
+  if (secrets === undefined)
+    return { outcome: 'refused', reason: { code: 'secret_unreadable', message: 'a stored credential does not open' } };
   records.publishReceipt({
     version: RECORD_VERSION,
     installation: settings.installation,
@@ -189,7 +221,7 @@ async function act(parts: OperateParts, claim: Claim, recorded: Recorded, endsAt
     engine: enginePlace(settings, full.engine),
     inHand: { token, effectId, attempt: claim.attempt, claimNumber: claim.claimNumber, resource },
     secrets,
-    deadlineMs: Math.min(effectTraits(planned.kind).deadlineMs ?? EFFECT_DEADLINE_MS, endsAt - performance.now()),
+    deadlineMs: deadlineOf(planned.kind),
   });
 }
 
@@ -198,19 +230,29 @@ function sealedFor(kind: EffectKind): 'password' | 'verifier' | undefined {
   return kind === 'roles' ? 'verifier' : kind === 'probe' ? 'password' : undefined;
 }
 
-/** Opened only for the effects that need them, only for as long as the effect takes. */
-function secretsFor(sealingKey: Buffer, { planned, full, logins }: Recorded): EffectSecrets {
+/**
+ * Opened only for the effects that need them, only for as long as the effect takes.
+ * @returns undefined when one is missing, or was sealed with another key
+ */
+function secretsFor(sealingKey: Buffer, { planned, full, logins }: Recorded): EffectSecrets | undefined {
   const what = sealedFor(planned.kind);
   const { environment } = full;
   if (what === undefined || environment === undefined) return {};
   const opened = (tier: Tier): string => {
     const login = logins.find((candidate) => candidate.tier === tier);
-    if (login === undefined) throw new TypeError(`environment ${environment.id} has no ${tier} login in the catalog`);
-    const sealed = what === 'password' ? login.password_sealed : login.verifier_sealed;
-    return open(sealingKey, sealed, `login:${environment.id}:${tier}:${what}`);
+    const sealed = what === 'password' ? login?.password_sealed : login?.verifier_sealed;
+    const aad = `login:${environment.id}:${tier}:${what}`;
+    // The columns are emptied with the environment, so null is possible whatever the row's type says of a living one.
+    if (!(sealed instanceof Uint8Array)) throw new SealBroken(aad);
+    return open(sealingKey, sealed, aad);
   };
-  const all = { migrate: opened('migrate'), app: opened('app'), readonly: opened('readonly') };
-  return what === 'password' ? { passwords: all } : { verifiers: all };
+  try {
+    const all = { migrate: opened('migrate'), app: opened('app'), readonly: opened('readonly') };
+    return what === 'password' ? { passwords: all } : { verifiers: all };
+  } catch (error) {
+    if (error instanceof SealBroken) return undefined;
+    throw error;
+  }
 }
 
 function resourceOf({ engine, environment }: OperationInFull): string {

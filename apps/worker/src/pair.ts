@@ -5,6 +5,8 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { setTimeout as startTimer } from 'node:timers';
+import { setTimeout } from 'node:timers/promises';
 import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from '#kernel';
@@ -16,6 +18,8 @@ const GUARDIAN = fileURLToPath(new URL('./guardian.js', import.meta.url));
 /** A guardian that has not answered this long after the deadline it was given is frozen, and is killed. */
 const GUARDIAN_MARGIN_MS = 5_000;
 const RESTART_PAUSE_MS = 200;
+/** From its start until a runner says that it can work; mostly a third of a second. */
+const READY_MS = 30_000;
 /** It only passes lines on; MiB. */
 const SMALL = ['--max-semi-space-size=1', '--max-old-space-size=64'];
 
@@ -36,6 +40,8 @@ export class Pair {
   #ready: Promise<void>;
   #onReady: () => void = () => undefined;
   #stopping = false;
+  /** The pair in hand is gone, runner included. */
+  #closed = true;
   /** Pending while a guardian that ended by itself has no successor yet. */
   #restart: NodeJS.Timeout | undefined;
 
@@ -46,9 +52,16 @@ export class Pair {
     this.#guardian = this.#start();
   }
 
-  /** Resolves once a runner can take a request. */
-  get ready(): Promise<void> {
-    return this.#ready;
+  /**
+   * Returns once a runner can take a request, or `stopping` is aborted.
+   * @throws when there is none in time: this host can do nothing then, and says why in its log
+   */
+  async readyOr(stopping: AbortSignal): Promise<void> {
+    const waiting = new AbortController();
+    const tooLate = setTimeout(READY_MS, 'late' as const, { signal: AbortSignal.any([waiting.signal, stopping]) });
+    const late = await Promise.race([this.#ready, tooLate]).catch(() => undefined);
+    waiting.abort();
+    if (late === 'late') throw new Error(`no runner is ready after ${READY_MS / 1_000} s`);
   }
 
   /** Has the runner keep a connection ready; each runner that takes another one's place is told as well. */
@@ -59,10 +72,9 @@ export class Pair {
   }
 
   /** One effect. Never rejects: whatever happens to the processes, the answer is a result or `lost`. */
-  async act(request: ActRequest): Promise<ActAnswer> {
-    await this.#ready;
+  act(request: ActRequest): Promise<ActAnswer> {
     return new Promise((resolve) => {
-      const timer = setTimeout(() => {
+      const timer = startTimer(() => {
         this.#log.error('guardian does not answer and is killed', { effectId: request.inHand.effectId });
         // The runner goes with it, by its parent-death signal; the answer comes from `close`.
         this.#guardian.kill('SIGKILL');
@@ -85,11 +97,11 @@ export class Pair {
     this.#stopping = true;
     clearTimeout(this.#restart);
     const guardian = this.#guardian;
-    if (guardian.exitCode !== null || guardian.signalCode !== null) return;
+    if (this.#closed) return;
     const closed = once(guardian, 'close');
     // The end of its input makes it kill the runner's group; the signal is for one that is frozen.
     guardian.stdin?.end();
-    const timer = setTimeout(() => guardian.kill('SIGKILL'), 1_000);
+    const timer = startTimer(() => guardian.kill('SIGKILL'), 1_000);
     await closed;
     clearTimeout(timer);
   }
@@ -111,6 +123,7 @@ export class Pair {
     if (lifeline instanceof Socket) lifeline.resume();
     // `close` comes when the process has ended and every pipe of it has closed. The runner holds the lifeline, so it has
     // ended too by then, even when the guardian was killed and could not reap it.
+    this.#closed = false;
     guardian.once('close', () => this.#onClose(guardian));
     return guardian;
   }
@@ -136,12 +149,13 @@ export class Pair {
 
   #onClose(guardian: ChildProcess): void {
     if (guardian !== this.#guardian) return;
+    this.#closed = true;
     const waiting = this.#waiting;
     if (!this.#stopping) {
       this.#log.warn('guardian ended; another one is started', {});
       this.#ready = this.#awaitReady();
       // A guardian that ends at once must not be started in a tight loop.
-      this.#restart = setTimeout(() => {
+      this.#restart = startTimer(() => {
         this.#guardian = this.#start();
       }, RESTART_PAUSE_MS);
     }

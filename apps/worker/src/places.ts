@@ -154,7 +154,12 @@ export class Places {
   async countKnownTokens(engineId: string, tokens: readonly string[]): Promise<number> {
     const engine = await loadEngine(this.#catalog, engineId);
     const labelled = await findTokens(this.#settings.dockerHost, tokens);
-    if (engine.pin === null) return labelled.length;
+    // A server that is stopped has no backend, and what has no receipt was never sent to it.
+    if (engine.pin === null || (await isStopped(this.#settings.dockerHost, engine.pin.containerId)))
+      return labelled.length;
+    // On another engine than the one that is meant, nothing that is missing counts as absent.
+    const refusal = await this.checkEngine(engine);
+    if (refusal !== undefined) throw new EngineAway(refusal);
     const registered = await this.#reader(engine)((client) => readKnownTokens(client, tokens));
     return new Set([...labelled, ...registered]).size;
   }

@@ -2,11 +2,12 @@
  * Recovery: at worker start, and whenever an effect's outcome was lost (DESIGN §3). The host lock is held, and the guardian
  * and runner of the lost effect have been reaped, so nothing on this host can still act.
  *
- * First form: a witness settles; proven absence requeues, within bounds; anything else blocks its environment with a case.
+ * First form: a witness settles; what may be repeated is settled as absent and made again; proven absence requeues, within
+ * bounds; anything else blocks its environment with a case.
  * The late effects of a backend or a daemon that outlived its client touch only that environment's own objects, on which
  * nobody acts while it is blocked.
  */
-import type { Catalog, Claim, Tx } from '#catalog';
+import type { Catalog, Claim } from '#catalog';
 import {
   blockOperation,
   findEffect,
@@ -17,10 +18,11 @@ import {
   settleUnstarted,
   tokensOfClaim,
 } from '#catalog';
-import type { JsonObject, Logger } from '#kernel';
+import type { JsonObject, Logger, Reason } from '#kernel';
 import type { Receipt, Witness } from '#protocol';
 import { decideClaim, decideReceipt, OPERATIONS } from '#protocol';
 import type { RecordFolders } from '#receipts';
+import type { KnownOutcome } from './settlement.ts';
 import { settlementOf } from './settlement.ts';
 
 export interface RecoverParts {
@@ -63,36 +65,57 @@ async function settleReceipt(parts: RecoverParts, receipt: Receipt): Promise<voi
       records.consume(effectId);
       return;
     case 'settle':
-      await catalog.transaction((tx) => settleByWitness(tx, receipt, decision.witness));
-      records.consume(effectId);
+      await settle(parts, receipt, decision.witness);
+      return;
+    case 'repeat':
+      await settle(parts, receipt, { outcome: 'absent', facts: {} });
       return;
     case 'keep':
       return;
     case 'block':
-      if (recorded === undefined) throw new ReceiptUnexplained(decision.reason.message);
-      await catalog.transaction((tx) =>
-        blockOperation(tx, claimOf(receipt), decision.reason, {
-          kind: decision.reason.code,
-          effectId,
-          evidence: {
-            receipt: receipt as unknown as JsonObject,
-            witness: (witness as unknown as JsonObject | undefined) ?? null,
-          },
-        }),
-      );
+      await block(parts, receipt, decision.reason, witness);
       return;
     default:
       decision satisfies never;
   }
 }
 
-/** A receipt that the catalog knows nothing of: one of the two is not the other's. The host takes no work. */
+/** Receipt and catalog are not each other's. The host takes no work until that is explained. */
 export class ReceiptUnexplained extends Error {}
 
-async function settleByWitness(tx: Tx, receipt: Receipt, witness: Witness): Promise<void> {
-  const { situation } = await loadOperation(tx, receipt.operationId);
-  const { outcome, facts, reason } = witness;
-  await settleEffect(tx, settlementOf({ ...receipt, outcome, facts, reason }, situation.subject));
+/** The outcome commits, then the receipt goes; an outcome that could not be recorded keeps its receipt. */
+async function settle(
+  { catalog, records }: RecoverParts,
+  receipt: Receipt,
+  known: Pick<KnownOutcome, 'outcome' | 'facts' | 'reason'>,
+): Promise<void> {
+  const answer = await catalog.transaction(async (tx) => {
+    const { situation } = await loadOperation(tx, receipt.operationId);
+    return settleEffect(tx, settlementOf({ ...receipt, ...known }, situation.subject));
+  });
+  if (answer === 'conflict')
+    throw new ReceiptUnexplained(`the outcome of effect ${receipt.effectId} cannot be recorded under its claim`);
+  records.consume(receipt.effectId);
+}
+
+/** What cannot be blocked under the claim that the receipt names belongs to no operation that is being carried out. */
+async function block(
+  { catalog }: RecoverParts,
+  receipt: Receipt,
+  reason: Reason,
+  witness: Witness | undefined,
+): Promise<void> {
+  const answer = await catalog.transaction((tx) =>
+    blockOperation(tx, claimOf(receipt), reason, {
+      kind: reason.code,
+      effectId: receipt.effectId,
+      evidence: {
+        receipt: receipt as unknown as JsonObject,
+        witness: (witness as unknown as JsonObject | undefined) ?? null,
+      },
+    }),
+  );
+  if (answer !== 'updated') throw new ReceiptUnexplained(reason.message);
 }
 
 /** A claim whose receipts are all settled: what it recorded beyond them was never started. */
@@ -117,6 +140,7 @@ export async function giveBack(parts: RecoverParts, claim: Claim, cleanStop = fa
       progress: settledEffects > operation.effects_at_resume,
       preflightInterruptions: operation.preflight_interruptions,
       stalledResumes: operation.stalled_resumes,
+      abandoned: operation.abandon !== null,
       cleanStop,
       onInterrupted: OPERATIONS[operation.kind].onInterrupted,
     });

@@ -21,7 +21,8 @@ const settings = loadSettings(homeFromEnvironment(process.env));
 const log = createLogger({ process: 'runner', hostId: settings.hostId, level: settings.logLevel, to: 'stderr' });
 const records = new RecordFolders(settings.paths);
 const connections = new FreshConnections({
-  statementTimeoutMs: EFFECT_DEADLINE_MS,
+  // The server gives up first, and says so; a runner that is killed in mid-statement leaves an unknown outcome.
+  statementTimeoutMs: EFFECT_DEADLINE_MS - 2 * MARGIN_MS,
   applicationName: 'surefoot runner',
 });
 

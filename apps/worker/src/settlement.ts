@@ -10,7 +10,8 @@ export interface KnownOutcome {
   readonly operationId: string;
   readonly claimId: string;
   readonly kind: EffectKind;
-  readonly outcome: 'applied' | 'refused';
+  /** `absent`: in recovery only. */
+  readonly outcome: 'applied' | 'refused' | 'absent';
   readonly facts: EffectFacts;
   readonly reason?: Reason | undefined;
 }

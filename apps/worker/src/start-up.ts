@@ -1,6 +1,6 @@
 /** Recovery carried to its end: ages, pins, receipts, the claim that was left behind. Waits for what is away. */
 import { setTimeout } from 'node:timers/promises';
-import { CatalogUnavailable } from '#catalog';
+import { CatalogFateUnknown, CatalogUnavailable } from '#catalog';
 import { EngineAway } from '#engines';
 import type { Reason } from '#kernel';
 import { UnreadableRecord } from '#receipts';
@@ -33,7 +33,7 @@ async function attempt(recovery: RecoverParts, places: Places): Promise<string |
     await places.recordHost(undefined);
     return undefined;
   } catch (error) {
-    if (error instanceof CatalogUnavailable) return 'the catalog';
+    if (error instanceof CatalogUnavailable || error instanceof CatalogFateUnknown) return 'the catalog';
     if (error instanceof EngineAway) return error.message;
     if (!(error instanceof UnreadableRecord || error instanceof ReceiptUnexplained)) throw error;
     // Nothing that is missing counts as absent on this host now.

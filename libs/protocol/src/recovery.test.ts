@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { EffectOutcome } from '#kernel';
 import { EFFECT_OUTCOMES, PREFLIGHT_INTERRUPTIONS_MAX, STALLED_RESUMES_MAX } from '#kernel';
+import type { EffectKind } from './effects.ts';
+import { EFFECTS } from './effects.ts';
 import type { Receipt, Witness } from './records.ts';
 import { decideClaim, decideReceipt } from './recovery.ts';
 
@@ -77,6 +79,45 @@ describe('a receipt that recovery finds', () => {
     expect(decision).toMatchObject({ do: 'block', reason: { code: 'outcome_unknown' } });
   });
 
+  test('without a witness, what may be repeated is repeated, and nothing else', () => {
+    const pending = { token: TOKEN, claimId: CLAIM, outcome: 'pending' as const };
+    const repeated = (Object.keys(EFFECTS) as EffectKind[]).filter(
+      (kind) => decideReceipt({ ...receipt, kind }, pending, undefined).do === 'repeat',
+    );
+    expect(repeated.sort()).toEqual(
+      [
+        'disown',
+        'drop-database',
+        'engine-ready',
+        'engine-start',
+        'image',
+        'probe',
+        'remove-container',
+        'remove-network',
+        'remove-volume',
+      ].sort(),
+    );
+  });
+
+  test('however often it is interrupted, an operation is requeued a bounded number of times without progress (invariant 8)', () => {
+    for (const onInterrupted of ['undo', 'block'] as const)
+      for (const settledEffects of [0, 3]) {
+        let state = { preflightInterruptions: 0, stalledResumes: 0, abandoned: false };
+        let rounds = 0;
+        for (let over = false; !over; rounds += 1) {
+          expect(rounds).toBeLessThan(12);
+          const facts = { unsettledTokens: 0, settledEffects, progress: false, cleanStop: false, onInterrupted };
+          const decision = decideClaim({ ...facts, ...state });
+          // What the catalog does with the decision: see REQUEUE.
+          if (decision.do === 'abandon') state = { ...state, stalledResumes: 0, abandoned: true };
+          else if (decision.do === 'requeue' && decision.preflight)
+            state = { ...state, preflightInterruptions: state.preflightInterruptions + 1 };
+          else if (decision.do === 'requeue') state = { ...state, stalledResumes: state.stalledResumes + 1 };
+          else over = true;
+        }
+      }
+  });
+
   test('a witness is settled whole, with its facts and its reason', () => {
     const found = witness({ outcome: 'refused', facts: { a: 1 }, reason: { code: 'c', message: 'm' } });
     expect(decideReceipt(receipt, { token: TOKEN, claimId: CLAIM, outcome: 'pending' }, found)).toEqual({
@@ -93,15 +134,18 @@ const COMBINATIONS: readonly Facts[] = [0, 1, 2].flatMap((unsettledTokens) =>
       [0, 1, PREFLIGHT_INTERRUPTIONS_MAX - 1, PREFLIGHT_INTERRUPTIONS_MAX, 9].flatMap((preflightInterruptions) =>
         [0, STALLED_RESUMES_MAX - 1, STALLED_RESUMES_MAX, 9].flatMap((stalledResumes) =>
           [true, false].flatMap((cleanStop) =>
-            (['undo', 'block'] as const).map((onInterrupted) => ({
-              unsettledTokens,
-              settledEffects,
-              progress,
-              preflightInterruptions,
-              stalledResumes,
-              cleanStop,
-              onInterrupted,
-            })),
+            [true, false].flatMap((abandoned) =>
+              (['undo', 'block'] as const).map((onInterrupted) => ({
+                unsettledTokens,
+                settledEffects,
+                progress,
+                preflightInterruptions,
+                stalledResumes,
+                abandoned,
+                cleanStop,
+                onInterrupted,
+              })),
+            ),
           ),
         ),
       ),
@@ -113,6 +157,7 @@ function expectedOfClaim(facts: Facts): string {
   if (facts.unsettledTokens > 0) return 'block token_without_receipt';
   const preflight = facts.settledEffects === 0;
   if (facts.cleanStop) return `requeue ${preflight}`;
+  if (facts.abandoned) return facts.progress || facts.stalledResumes < 3 ? 'requeue false' : 'block interrupted';
   if (preflight) return facts.preflightInterruptions < 3 ? 'requeue true' : 'abandon interrupted_before_change';
   if (facts.progress || facts.stalledResumes < 3) return 'requeue false';
   return facts.onInterrupted === 'undo' ? 'abandon interrupted' : 'block interrupted';
@@ -135,6 +180,7 @@ describe('a claim that was left behind', () => {
       settledEffects: 0,
       progress: false,
       stalledResumes: 0,
+      abandoned: false,
       cleanStop: false,
       onInterrupted: 'undo' as const,
     };

@@ -2,19 +2,37 @@
  * What recovery does with what it finds (DESIGN §3, "Recovery"). Pure: the facts were read after the host lock was taken,
  * which proves that no earlier worker, guardian or runner of this host lives.
  *
- * First form: there is no revoker yet, so an effect without a witness is never judged by looking. It blocks.
+ * First form: there is no revoker yet, so an effect without a witness is never judged by looking. What may be repeated is
+ * repeated; anything else blocks.
  */
 import type { EffectOutcome, Reason } from '#kernel';
 import { PREFLIGHT_INTERRUPTIONS_MAX, STALLED_RESUMES_MAX } from '#kernel';
+import { effectTraits, type EffectClass } from './effects.ts';
 import type { Receipt, Witness } from './records.ts';
 
 export type ReceiptDecision =
   /** The catalog has this outcome: only the consuming was interrupted. */
   | { readonly do: 'consume' }
   | { readonly do: 'settle'; readonly witness: Witness }
+  /** Whatever it did, or still does, a repetition does the same: it is settled as absent, and made again. */
+  | { readonly do: 'repeat' }
   /** A case is open about it: the receipt stays until a decision has settled it. */
   | { readonly do: 'keep' }
   | { readonly do: 'block'; readonly reason: Reason };
+
+/**
+ * Classes whose effects may be made again without knowing what became of the first try (DESIGN §5): the exact id they act on
+ * is the fence. A removal that works on late removes what is to be removed; a start that comes late finds the container
+ * running, or removed by its id; what is harmless changes nothing.
+ */
+const REPEATED: Readonly<Record<EffectClass, boolean>> = {
+  'transactional-sql': false,
+  'exclusive-name': false,
+  'compare-and-swap': false,
+  removal: true,
+  'start-stop': true,
+  harmless: true,
+};
 
 /** @param recorded the effect's row in the catalog; undefined when the catalog knows no such effect. */
 export function decideReceipt(
@@ -37,6 +55,7 @@ export function decideReceipt(
   if (recorded.outcome === 'unknown') return { do: 'keep' };
   if (recorded.outcome !== 'pending') return { do: 'consume' };
   if (witness !== undefined) return { do: 'settle', witness };
+  if (REPEATED[effectTraits(receipt.kind).class]) return { do: 'repeat' };
   return block('outcome_unknown', `${receipt.kind} was started and nothing on the host says how it ended`);
 }
 
@@ -57,6 +76,8 @@ export function decideClaim(facts: {
   readonly progress: boolean;
   readonly preflightInterruptions: number;
   readonly stalledResumes: number;
+  /** It was given up before: what is left is to undo what is there. */
+  readonly abandoned: boolean;
   /** The worker left on request: that does not count. */
   readonly cleanStop: boolean;
   readonly onInterrupted: 'undo' | 'block';
@@ -68,6 +89,9 @@ export function decideClaim(facts: {
     );
   const preflight = facts.settledEffects === 0;
   if (facts.cleanStop) return { do: 'requeue', preflight };
+  const stalled = !facts.progress && facts.stalledResumes >= STALLED_RESUMES_MAX;
+  // An undo ends or blocks: it is not given up a second time.
+  if (facts.abandoned) return stalled ? block('interrupted', STALLED) : { do: 'requeue', preflight: false };
   if (preflight)
     return facts.preflightInterruptions < PREFLIGHT_INTERRUPTIONS_MAX
       ? { do: 'requeue', preflight }
@@ -78,12 +102,13 @@ export function decideClaim(facts: {
             message: `interrupted ${PREFLIGHT_INTERRUPTIONS_MAX + 1} times before anything was changed`,
           },
         };
-  if (facts.progress || facts.stalledResumes < STALLED_RESUMES_MAX) return { do: 'requeue', preflight };
-  const message = `interrupted ${STALLED_RESUMES_MAX + 1} times in a row at the same effect`;
+  if (!stalled) return { do: 'requeue', preflight };
   return facts.onInterrupted === 'undo'
-    ? { do: 'abandon', reason: { code: 'interrupted', message } }
-    : block('interrupted', message);
+    ? { do: 'abandon', reason: { code: 'interrupted', message: STALLED } }
+    : block('interrupted', STALLED);
 }
+
+const STALLED = `interrupted ${STALLED_RESUMES_MAX + 1} times in a row at the same effect`;
 
 function block(code: string, message: string): { readonly do: 'block'; readonly reason: Reason } {
   return { do: 'block', reason: { code, message } };

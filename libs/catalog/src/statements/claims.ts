@@ -158,9 +158,10 @@ const REQUEUE = /* sql */ `
   update operations
      set state = $3, claim_id = null, stage = 'queued',
          preflight_interruptions = preflight_interruptions + case when $4 = 'preflight' then 1 else 0 end,
-         stalled_resumes = case when $4 <> 'resume' then stalled_resumes
+         stalled_resumes = case when $6::jsonb is not null then 0
+                                when $4 <> 'resume' then stalled_resumes
                                 when effects_at_resume < $5 then 0 else stalled_resumes + 1 end,
-         effects_at_resume = case when $4 = 'resume' then $5 else effects_at_resume end,
+         effects_at_resume = case when $4 = 'resume' or $6::jsonb is not null then $5 else effects_at_resume end,
          abandon = coalesce($6::jsonb, abandon)
    where id = $1 and claim_id = $2 and state = 'running'
   returning id`;

@@ -33,15 +33,16 @@ const RECORD = /* sql */ `
   staged as (update operations set stage = $4 where id = $3 and exists (select 1 from current)),
   token as (
     insert into tokens (token, effect_id, engine_id, claim_number, resource) select $6, $2, $7, $8, $9 from current
-    on conflict (token) do nothing returning 1)
-  select exists (select 1 from token) as recorded from current`;
+    on conflict (token) do nothing)
+  select (select kind from effects where id = $2) as before from current`;
 
 /**
- * Token and effect, before the receipt. `already`: this very effect is recorded; `conflict`: the claim is no longer
- * current, so nothing may be done under it.
+ * Token and effect, before the receipt. `already`: this very effect is recorded; `conflict`: nothing may be done under these
+ * ids, because the claim is no longer current, or because a first try of the transaction has recorded another step than
+ * the plan says now.
  */
 export async function recordEffect(tx: Tx, effect: EffectToRecord): Promise<WriteAnswer> {
-  const [current] = await tx.query<{ recorded: boolean }>(RECORD, [
+  const [current] = await tx.query<{ before: string | null }>(RECORD, [
     effect.claimId,
     effect.effectId,
     effect.operationId,
@@ -53,7 +54,8 @@ export async function recordEffect(tx: Tx, effect: EffectToRecord): Promise<Writ
     effect.resource,
   ]);
   if (current === undefined) return 'conflict';
-  return current.recorded ? 'updated' : 'already';
+  if (current.before === null) return 'updated';
+  return current.before === effect.kind ? 'already' : 'conflict';
 }
 
 export interface Settlement {
