@@ -12,7 +12,7 @@ import { assertCatalogVersion, Catalog, CatalogFateUnknown, CatalogUnavailable }
 import { assertLocalFileSystem, HostLockRefused, takeHostLock } from '#fencing';
 import type { Logger } from '#kernel';
 import { JOB_LOOK_INTERVAL_MS, STOP_GRACE_MS } from '#kernel';
-import { RecordFolders, replaceFile } from '#receipts';
+import { RecordFolders, replaceFile, tidyEpoch } from '#receipts';
 import { homeFromEnvironment, loadSettings, readSealingKey } from '#settings';
 import { createLogger } from '#telemetry';
 import { jobsModule } from './jobs-module.ts';
@@ -53,6 +53,7 @@ async function main(): Promise<number> {
   try {
     await persistently(log, stopping.signal, () => assertCatalogVersion(catalog));
     const records = new RecordFolders(settings.paths);
+    tidyEpoch(settings.paths.epoch);
     const recovery: RecoverParts = {
       hostId: settings.hostId,
       catalog,

@@ -127,7 +127,9 @@ export class Catalog {
     } catch (error) {
       if (isServerAnswer(error)) {
         leave(!(await rollback(client, error)));
-        throw error;
+        throw isUnavailable(error)
+          ? new CatalogUnavailable('the catalog could not commit, and said so', { cause: error })
+          : error;
       }
       leave(true);
       if (await this.#committed(xid, error)) return result;

@@ -25,10 +25,10 @@ export class CatalogFateUnknown extends Error {
 }
 
 /**
- * SQLSTATE classes in which the server itself says that it is not there for us now; 57014 and 55P03 are a statement or a
- * lock that did not come in time.
+ * SQLSTATE classes in which the server itself says that it is not there for us now; class 53 is want of disk, memory or
+ * connections, 58 a failing disk; 57014 and 55P03 are a statement or a lock that did not come in time.
  */
-const UNAVAILABLE_STATES = /^(08|57P0[1-5]|57014|55P03|53300|53400|25006|40001|40P01)/;
+const UNAVAILABLE_STATES = /^(08|53|58|57P0[1-5]|57014|55P03|25006|40001|40P01)/;
 /** errno and pg's own texts for a connection that never came, or is gone. */
 const UNAVAILABLE_CODES = new Set([
   'ECONNREFUSED',

@@ -17,6 +17,9 @@ export const DROP_ROLES_ROUNDS_MAX = 3;
 /** The worker looks into the catalog for open jobs this often, so that a lost message costs delay and nothing else. */
 export const JOB_LOOK_INTERVAL_MS = 2_000;
 
+/** A host with less free space for its records takes no new work: a witness that cannot be written leaves an unknown outcome. */
+export const FREE_SPACE_MIN_BYTES = 64 * 1024 * 1024;
+
 /** Longest environment name, in UTF-8 bytes: PostgreSQL's 63, less `_` and 8 hexadecimal digits, less `_readonly`. */
 export const ENVIRONMENT_NAME_MAX_BYTES = 45;
 export const CONNECTION_LIMIT_DEFAULT = 20;

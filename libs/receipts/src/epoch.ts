@@ -1,8 +1,9 @@
 /** The host's age record, `host/epoch` (DESIGN §3, "Age"): written durably after each claim, before its first receipt. */
 import { readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { AgeRecord } from '#protocol';
 import { isUuid } from '#kernel';
-import { replaceFile } from './durable.ts';
+import { removeTemporaries, replaceFile } from './durable.ts';
 import { UnreadableRecord } from './records.ts';
 
 /** @returns undefined only when there is no such file. */
@@ -30,6 +31,11 @@ export function readEpoch(path: string): AgeRecord | undefined {
   )
     throw new UnreadableRecord(path, 'it holds no identity and claim number');
   return { identity, claimNumber };
+}
+
+/** What a killed process left of one that was never in force. Only under the host lock. */
+export function tidyEpoch(path: string): void {
+  removeTemporaries(dirname(path));
 }
 
 export function writeEpoch(path: string, record: AgeRecord): void {

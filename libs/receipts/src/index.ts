@@ -1,3 +1,3 @@
 export { publishFile, removeFile, replaceFile } from './durable.ts';
-export { readEpoch, writeEpoch } from './epoch.ts';
+export { readEpoch, tidyEpoch, writeEpoch } from './epoch.ts';
 export { RecordFolders, UnreadableRecord } from './records.ts';
