@@ -269,6 +269,61 @@ test('a failed environment can be deleted, so that it leaves the list', async ()
   expect(await state(id)).toBe('deleted');
 });
 
+test('a failed environment whose name is in use again can be deleted, and takes the name from nobody', async () => {
+  const failed: string[] = [];
+  const name = `e${++made}`;
+  for (let round = 0; round < 2; round += 1) {
+    const { body } = await gateway.create(name);
+    await finish(await claimed(body.id), 'failed');
+    failed.push(body.environmentId);
+  }
+  // Nobody has the name yet: it stays free while the delete of the one that failed is open.
+  const first = await remove(failed[0]!);
+  expect(first.status).toBe(202);
+  expect(await state(failed[0]!)).toBe('failed');
+  const again = await gateway.create(name);
+  expect(again.status).toBe(202);
+  const second = await remove(failed[1]!);
+  expect(second.status).toBe(202);
+  expect((await remove(failed[1]!)).body).toMatchObject({ code: 'environment_busy', operationId: second.body.id });
+  for (const { body } of [first, second]) await finish(await claimed(body.id), 'succeeded');
+  expect([await state(failed[0]!), await state(failed[1]!)]).toEqual(['deleted', 'deleted']);
+  await finish(await claimed(again.body.id), 'succeeded');
+  expect(await state(again.body.environmentId)).toBe('ready');
+  expect((await gateway.create(name)).body).toMatchObject({
+    code: 'environment_exists',
+    environmentId: again.body.environmentId,
+  });
+});
+
+test('a failed environment whose delete comes to nothing is failed as before, and takes the name from nobody', async () => {
+  const { id, create, name } = await created();
+  await finish(await claimed(create), 'failed');
+  const { body } = await remove(id);
+  expect((await gateway.create(name)).status).toBe(202);
+  await finish(await claimed(body.id), 'failed');
+  expect(await state(id)).toBe('failed');
+  expect(await cancel((await remove(id)).body.id)).toMatchObject({ status: 202, body: { state: 'cancelled' } });
+  expect(await state(id)).toBe('failed');
+  const claim = await claimed((await remove(id)).body.id);
+  await catalog.transaction((tx) =>
+    blockOperation(tx, claim, { code: 'in_doubt', message: 'in doubt' }, { kind: 'in_doubt', evidence: {} }),
+  );
+  expect(await state(id)).toBe('failed');
+});
+
+test('a delete that is given up before it did anything leaves the environment as it was; one that did something does not', async () => {
+  const { id } = await ready();
+  const idle = await claimed((await remove(id)).body.id);
+  await effect(idle, 'absent');
+  await finish(idle, 'failed');
+  expect(await state(id)).toBe('ready');
+  const begun = await claimed((await remove(id)).body.id);
+  await effect(begun, 'applied');
+  await finish(begun, 'failed');
+  expect(await state(id)).toBe('degraded');
+});
+
 test('a delete with an ETag is refused once the environment has changed', async () => {
   const { id, create } = await created();
   const before = (await gateway.get(`/v1/environments/${id}`)).headers.get('etag')!;

@@ -183,8 +183,12 @@ export async function acceptEnvironmentDelete(tx: Tx, remove: EnvironmentToDelet
     environmentId,
     engineId: environment.engine_id,
     request: { previousState: environment.state },
-    // What still runs shows its own state, and what is blocked stays so, until it is the delete's turn.
-    ...(waitingFor === undefined ? { environmentState: OPERATIONS[kind].environment.open } : { waitingFor }),
+    // What still runs shows its own state, and what is blocked stays so, until it is the delete's turn. What has failed
+    // stays so to its end: nothing of it is left, and its name, which is free, is not taken back.
+    ...(waitingFor === undefined ? {} : { waitingFor }),
+    ...(waitingFor === undefined && environment.state !== 'failed'
+      ? { environmentState: OPERATIONS[kind].environment.open }
+      : {}),
   });
   if (queued) return { answer: 'accepted', operationId };
   // Another delete was accepted between the look at the operations and the lock on the environment. It is read without a

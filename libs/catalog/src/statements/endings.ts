@@ -8,13 +8,18 @@ import type { OperationRow } from '../rows.ts';
 import { writeAudit } from './audit.ts';
 import type { Claim } from './claims.ts';
 import { endClaim } from './claims.ts';
+import { withoutDelete } from './without-delete.ts';
 
 const END = /* sql */ `
   update operations set state = $3, stage = $3, reason = $4, finished_at = case when $3 = 'blocked' then null else now() end
    where id = $1 and claim_id = $2 and state = 'running'
-  returning kind, environment_id, engine_id`;
+  returning kind, environment_id, engine_id, request,
+            exists (select 1 from effects e where e.operation_id = operations.id and e.outcome <> 'absent') as begun`;
 
-type Ended = Pick<OperationRow, 'kind' | 'environment_id' | 'engine_id'>;
+interface Ended extends Pick<OperationRow, 'kind' | 'environment_id' | 'engine_id'> {
+  readonly request: { readonly previousState?: EnvironmentState };
+  readonly begun: boolean;
+}
 
 const END_EVENTS = {
   succeeded: 'succeed',
@@ -40,12 +45,26 @@ export async function finishOperation(
   const ended = await end(tx, claim, state, reason);
   if (ended === undefined) return (await hasEnded(tx, claim)) ? 'already' : 'conflict';
   const operation = OPERATIONS[ended.kind];
-  if (operation.subject === 'environment')
-    await endEnvironment(tx, ended.environment_id ?? '', operation.environment[state], state === 'succeeded');
-  else await endEngine(tx, ended.engine_id, operation.engine[state], finding);
+  if (operation.subject === 'environment') {
+    const next = await environmentAfter(tx, ended, state, operation.environment[state]);
+    if (next !== undefined) await endEnvironment(tx, ended.environment_id ?? '', next, state === 'succeeded');
+  } else await endEngine(tx, ended.engine_id, operation.engine[state], finding);
   await endClaim(tx, claim.claimId, state);
   await writeAudit(tx, `host ${claim.hostId}`, `operation.${state}`, claim.operationId, auditDetail(claim, reason));
   return 'updated';
+}
+
+/** @returns undefined when what still runs decides */
+async function environmentAfter(
+  tx: Tx,
+  { kind, environment_id: environmentId, request, begun }: Ended,
+  state: 'succeeded' | 'failed' | 'cancelled',
+  otherwise: EnvironmentState,
+): Promise<EnvironmentState | undefined> {
+  // A delete that was given up before it did anything has left the environment as it was.
+  if (kind === 'environment.delete' && state !== 'succeeded' && !begun)
+    return withoutDelete(tx, environmentId ?? '', request.previousState);
+  return otherwise;
 }
 
 export interface CaseToOpen {
@@ -105,10 +124,12 @@ async function hasEnded(tx: Tx, claim: Claim): Promise<boolean> {
 /**
  * A delete that waited for this end takes the environment over: it is `deleting` then, keeps its name, and keeps its
  * secrets until the delete has ended too. Only a block stays visible, since the delete waits for its decision.
+ * What has failed stays so until it is deleted: its name is free, and may be another's by now.
  */
 const END_ENVIRONMENT = /* sql */ `
   update environments
-     set state = case when $2 <> 'blocked' and exists (
+     set state = case when state = 'failed' and $2 <> 'deleted' then state
+           when $2 <> 'blocked' and exists (
            select 1 from operations d where d.environment_id = $1 and d.kind = 'environment.delete' and d.state in ('queued', 'running', 'blocked'))
            then 'deleting' else $2 end,
          last_observed_at = case when $3 then now() else last_observed_at end

@@ -1,10 +1,11 @@
 /** The end of an operation for which nothing has been done: cancelled on request, or failed because it never may begin. */
 import type { Reason } from '#kernel';
-import type { EnvironmentState, Identities, OperationKind, OperationState } from '#protocol';
+import type { EnvironmentState, OperationKind } from '#protocol';
 import { nextOperationState, OPERATIONS } from '#protocol';
 import type { Tx } from '../catalog.ts';
 import { writeAudit } from './audit.ts';
 import { endEngine, endEnvironment } from './endings.ts';
+import { withoutDelete } from './without-delete.ts';
 
 export interface Unbegun {
   readonly id: string;
@@ -51,47 +52,4 @@ export async function endQueued(
     [operationId, nextOperationState('queued', event), JSON.stringify(reason)],
   );
   return ended.length > 0;
-}
-
-const SETTLED_STATES: readonly (EnvironmentState | undefined)[] = ['ready', 'degraded', 'suspended', 'failed'];
-
-const LAST_OTHER = /* sql */ `
-  select o.kind, o.state, v.identities
-    from environments v
-    left join lateral (
-      select kind, state from operations where environment_id = v.id and kind <> 'environment.delete'
-       order by created_at desc, id desc limit 1) o on true
-   where v.id = $1`;
-
-/**
- * The state of an environment whose delete was cancelled before it did anything; undefined when what still runs decides.
- * A change that had been told to stop for the delete does still stop, but now clears up behind itself.
- */
-async function withoutDelete(
-  tx: Tx,
-  environmentId: string,
-  previous: EnvironmentState | undefined,
-): Promise<EnvironmentState | undefined> {
-  await tx.query(
-    /* sql */ `update operations set superseded = false where environment_id = $1 and state in ('queued', 'running', 'blocked')`,
-    [environmentId],
-  );
-  const [last] = await tx.query<{ kind: OperationKind | null; state: OperationState; identities: Identities }>(
-    LAST_OTHER,
-    [environmentId],
-  );
-  if (last === undefined || last.kind === null) return previous ?? 'degraded';
-  switch (last.state) {
-    case 'queued':
-    case 'running':
-    case 'blocked':
-      return undefined;
-    case 'succeeded':
-      return SETTLED_STATES.includes(previous) ? previous : 'ready';
-    case 'failed':
-      return SETTLED_STATES.includes(previous) ? previous : 'failed';
-    case 'cancelled':
-      // It left to the delete what it had made; without anything made there is nothing left.
-      return Object.keys(last.identities).length === 0 ? 'deleted' : 'degraded';
-  }
 }
