@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { TcpProxy, waitUntil } from '#testing';
+import { PostgresProxy, TcpProxy, waitUntil } from '#testing';
 import type { OwnDatabase } from './catalog-server.ts';
 import { CommitRelay } from './commit-relay.ts';
 import { GatewayUnderTest, seededDatabase } from './gateway-world.ts';
@@ -137,6 +137,42 @@ test.each(['request', 'reply'] as const)(
         expect(deletes).toEqual([{ id: removed.body.id }]);
       }
       expect(relay.lost).toBe(4);
+    } finally {
+      await gateway?.stop();
+      await relay.close();
+    }
+  },
+  60_000,
+);
+
+test.each(['queued', 'running'] as const)(
+  'a cancel of a %s operation that the gateway repeats, not knowing what became of it, succeeds and is done once',
+  async (state) => {
+    const relay = await PostgresProxy.inFrontOf(database.url);
+    try {
+      const of = await started(relay.through(database.url));
+      for (const [name, headers] of [
+        ['plain', {}],
+        ['keyed', { 'idempotency-key': 'k' }],
+      ] as const) {
+        const { body } = await of.create(name);
+        await database.query('update operations set state = $2 where id = $1', [body.id, state]);
+        let commits = 0;
+        relay.rule((text) => {
+          if (/pg_xact_status/.test(text)) return 'lose-request';
+          return /^commit/i.test(text) && ++commits === 1 ? 'lose-reply' : 'pass';
+        });
+        const cancelled = await of.request('POST', `/v1/operations/${body.id}/cancel`, { headers });
+        expect(commits).toBe(2);
+        expect(cancelled).toMatchObject({ status: 202, body: { state: state === 'queued' ? 'cancelled' : 'running' } });
+        const audit = await database.query(`select 1 from audit where action = 'operation.cancel' and subject = $1`, [
+          body.id,
+        ]);
+        expect(audit).toHaveLength(1);
+        // Another cancel is another's: it is not taken for that one.
+        const second = await of.request('POST', `/v1/operations/${body.id}/cancel`);
+        expect(second.status).toBe(state === 'queued' ? 409 : 202);
+      }
     } finally {
       await gateway?.stop();
       await relay.close();

@@ -8,7 +8,7 @@ const PAUSE_MS = 100;
 
 /**
  * Repeats a transaction that the catalog has lost, also when it cannot say what became of it. So `work` must answer for its
- * own repetition: every id in it was made before.
+ * own repetition: every id in it, or its idempotency key, was made before.
  */
 export async function commit<T>(source: CatalogSource, work: (tx: Tx) => Promise<T>): Promise<T> {
   const giveUpAt = performance.now() + TRY_FOR_MS;

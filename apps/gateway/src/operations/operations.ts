@@ -1,3 +1,4 @@
+import { createHash, randomUUID } from 'node:crypto';
 import {
   cancelOperation,
   type CatalogSource,
@@ -57,7 +58,13 @@ export class Operations {
     const needed = OPERATIONS[kind].role;
     if (!roleIncludes(principal.role, needed))
       throw new Problem('forbidden', `cancelling ${kind} needs the role ${needed}`);
-    await commit(this.#source, (tx) => cancelOperation(tx, { operationId, requestedBy: principal, ...more }));
+    const idempotency = more.idempotency ?? ownKey(principal, operationId);
+    await commit(this.#source, (tx) => cancelOperation(tx, { operationId, requestedBy: principal, idempotency }));
     this.#logger.info('operation cancel accepted', { operationId, kind });
   }
+}
+
+/** For a request that came without one: its own repetition, and nothing else, has the same. No caller can send a blank. */
+function ownKey({ keyId }: Principal, operationId: string): Idempotency {
+  return { apiKeyId: keyId, key: `cancel ${randomUUID()}`, digest: createHash('sha256').update(operationId).digest() };
 }

@@ -10,7 +10,8 @@ import { OPEN_CASE_ID } from './waiting.ts';
 export interface Cancellation {
   readonly operationId: string;
   readonly requestedBy: { readonly name: string };
-  readonly idempotency?: Idempotency;
+  /** Always: a cancel that is repeated finds what it has done itself, and must know it from another's. */
+  readonly idempotency: Idempotency;
 }
 
 interface ToCancel extends Unbegun {
