@@ -3,7 +3,16 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Claim, EngineRow, OpenJob } from '#catalog';
-import { CatalogFateUnknown, CatalogUnavailable, claimJob, failQueued, noteWaiting, openJob, openJobs } from '#catalog';
+import {
+  CatalogFateUnknown,
+  CatalogUnavailable,
+  claimJob,
+  failQueued,
+  noteHeld,
+  noteWaiting,
+  openJob,
+  openJobs,
+} from '#catalog';
 import { EngineAway } from '#engines';
 import { writeEpoch } from '#receipts';
 import type { Boundary, OperateParts } from './operate.ts';
@@ -26,7 +35,7 @@ function isPassing(error: unknown): boolean {
   return error instanceof Stopped || error instanceof CatalogUnavailable || error instanceof CatalogFateUnknown;
 }
 
-/** Jobs that one look takes in; what is beyond comes with the next. */
+/** Jobs that one look takes in; what is beyond comes with the next, as these run. */
 const LOOK_LIMIT = 100;
 
 export class Jobs {
@@ -68,6 +77,7 @@ export class Jobs {
       else hindered.set(hindrance, [...(hindered.get(hindrance) ?? []), job.jobId]);
     }
     for (const [hindrance, jobIds] of hindered) await noteWaiting(catalog, jobIds, hindrance);
+    await noteHeld(catalog, settings.hostId);
   }
 
   async #runNow(jobId: string): Promise<void> {

@@ -3,7 +3,7 @@
  * claim (invariants 7 and 11). A difference refuses new work, names what differs, and opens a case; it is looked at again
  * each time, so that work goes on by itself once the right thing is back in place.
  */
-import type { Catalog, EngineRow, OpenJob } from '#catalog';
+import type { Catalog, EngineRow, EngineStartAnswer, OpenJob } from '#catalog';
 import {
   acceptPlace,
   engineAge,
@@ -47,6 +47,8 @@ export class Places {
   /** Places with an open refusal, so that writing happens on change only. */
   readonly #refused = new Set<string>();
   readonly #waiting = new Map<string, string | undefined>();
+  /** Engines that are stopped and failed to start: when that is tried again. */
+  readonly #startsLater = new Map<string, string>();
   /** Places that have been compared by this process. */
   readonly #checked = new Set<string>();
   #known: readonly ReturnType<typeof enginePlace>[] = [];
@@ -113,7 +115,9 @@ export class Places {
       return await this.#noteWaiting(engine, refusal?.message);
     } catch (error) {
       if (!(error instanceof EngineAway)) throw error;
-      return this.#noteWaiting(engine, `engine ${engine.name} cannot be reached: ${error.message}`);
+      const later = this.#startsLater.get(engine.id);
+      const away = `engine ${engine.name} cannot be reached: ${error.message}`;
+      return this.#noteWaiting(engine, later === undefined ? away : `${away}; ${later}`);
     }
   }
 
@@ -131,10 +135,15 @@ export class Places {
     const engines = await loadEngines(this.#catalog, hostId);
     this.#known = engines.map((engine) => enginePlace(this.#settings, engine));
     for (const engine of engines) {
-      if ((await this.checkEngine(engine)) === undefined || engine.pin === null) continue;
-      if (!(await isStopped(dockerHost, engine.pin.containerId))) continue;
-      const asked = await this.#catalog.transaction((tx) => requestEngineStart(tx, hostId, engine.id));
-      if (asked) this.#log.warn('engine is stopped; its start is asked for', { engine: engine.name });
+      const hindered = (await this.checkEngine(engine)) !== undefined;
+      const stopped = hindered && engine.pin !== null && (await isStopped(dockerHost, engine.pin.containerId));
+      const start = stopped
+        ? await this.#catalog.transaction((tx) => requestEngineStart(tx, hostId, engine.id))
+        : undefined;
+      if (start?.answer === 'asked')
+        this.#log.warn('engine is stopped; its start is asked for', { engine: engine.name });
+      if (start?.answer === 'later') this.#startsLater.set(engine.id, startsLater(start));
+      else this.#startsLater.delete(engine.id);
     }
   }
 
@@ -195,6 +204,12 @@ export class Places {
     this.#checked.add(key);
     return reason;
   }
+}
+
+function startsLater({ failures, reason, at }: EngineStartAnswer & { readonly answer: 'later' }): string {
+  const why = reason === null ? '' : ` (${reason.message})`;
+  const often = failures === 1 ? 'its last start' : 'each of its last starts';
+  return `it is stopped, ${often} failed${why}, and it is tried again at ${at.toISOString()}`;
 }
 
 /** A torn record is no absent one (invariant 7): it refuses by itself. */

@@ -50,5 +50,5 @@ export type {
 } from './statements/shown.ts';
 export { loadEngine, loadEngines, loadLogins, loadOperation } from './statements/situation.ts';
 export type { OperationInFull } from './statements/situation.ts';
-export { noteEngineWaiting, noteWaiting, openJob, openJobs, requestEngineStart } from './statements/jobs.ts';
-export type { OpenJob } from './statements/jobs.ts';
+export { noteEngineWaiting, noteHeld, noteWaiting, openJob, openJobs, requestEngineStart } from './statements/jobs.ts';
+export type { EngineStartAnswer, OpenJob } from './statements/jobs.ts';

@@ -22,6 +22,7 @@ const UNFINISHED = `state in ('queued', 'running', 'blocked')`;
 @Index('operations_open', ['hostId', 'createdAt'], { where: UNFINISHED })
 @Index('operations_by_environment', ['environmentId', 'createdAt', 'id'])
 @Index('operations_list', ['createdAt', 'id'])
+@Index('operations_engine_starts', ['engineId', 'createdAt'], { where: `kind = 'engine.start'` })
 export class OperationEntity {
   @PrimaryColumn({ type: 'uuid', primaryKeyConstraintName: 'operations_pkey' })
   id!: string;

@@ -162,6 +162,7 @@ create unique index operations_one_delete on operations (environment_id)
 create index operations_open on operations (host_id, created_at) where state in ('queued', 'running', 'blocked');
 create index operations_by_environment on operations (environment_id, created_at, id);
 create index operations_list on operations (created_at, id);
+create index operations_engine_starts on operations (engine_id, created_at) where kind = 'engine.start';
 comment on column operations.requested_by is 'null: the system itself';
 comment on column operations.superseded is 'a delete waits for it: what was made is left to the delete';
 

@@ -9,7 +9,7 @@ import type { Tx } from '../catalog.ts';
 import type { OperationRow } from '../rows.ts';
 import { writeAudit } from './audit.ts';
 import { enqueueAgain } from './submit.ts';
-import { OPEN_CASE_ID, type OtherOperation, waitingForOperation } from './waiting.ts';
+import { IN_THE_WAY, OPEN_CASE_ID, type OtherOperation, waitingForOperation } from './waiting.ts';
 
 export interface Claim {
   readonly claimId: string;
@@ -38,13 +38,13 @@ const JOB = /* sql */ `
    where j.id = $1 and j.host_id = $2
      for update of o`;
 
-const IN_THE_WAY = /* sql */ `
+const OTHER = /* sql */ `
   select o.id, o.kind, o.state,
          ${OPEN_CASE_ID} as case_id
-    from operations o
-   where o.environment_id = (select m.environment_id from jobs j join operations m on m.id = j.operation_id where j.id = $1)
-     and not exists (select 1 from jobs j where j.id = $1 and j.operation_id = o.id)
-     and (o.state in ('running', 'blocked') or (o.state = 'queued' and o.kind <> 'environment.delete'))
+    from jobs j
+    join operations m on m.id = j.operation_id
+    join operations o on ${IN_THE_WAY}
+   where j.id = $1
    limit 1`;
 
 const CLAIM = /* sql */ `
@@ -63,12 +63,11 @@ const CLAIM = /* sql */ `
 export async function claimJob(tx: Tx, jobId: string, hostId: string, claimId: string): Promise<ClaimAnswer> {
   const [[operation], [other]] = await Promise.all([
     tx.query<OperationRow & Requester>(JOB, [jobId, hostId]),
-    tx.query<OtherOperation>(IN_THE_WAY, [jobId]),
+    tx.query<OtherOperation>(OTHER, [jobId]),
   ]);
   if (operation === undefined) return { answer: 'none' };
   if (operation.claim_id === claimId) return repeated(tx, claimId);
   if (operation.state !== 'queued') return { answer: 'none' };
-  // A change that is still queued and a delete that arrived later: the delete has cancelled it, so only a delete is asked.
   if (other !== undefined) return { answer: 'waiting', for: waitingForOperation(other) };
   const withdrawn = rightWithdrawn(operation);
   // Once begun, it is not left half-done: the plan undoes what a create has made, and a delete goes on to its end.

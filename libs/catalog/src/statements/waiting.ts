@@ -1,4 +1,4 @@
-/** What `waitingFor` says while another operation of the same environment stands in the way. */
+/** What stands in the way of an operation, and what its `waitingFor` says then. */
 
 export interface OtherOperation {
   readonly id: string;
@@ -7,6 +7,14 @@ export interface OtherOperation {
   /** The open case of a blocked one: what somebody has to decide. */
   readonly case_id: string | null;
 }
+
+/**
+ * Whether `operations o` stands in the way of the queued `operations m`. A change that is still queued and a delete that
+ * arrived later: the delete has cancelled it, so of two that are queued only the delete waits.
+ */
+export const IN_THE_WAY = /* sql */ `
+  o.environment_id = m.environment_id and o.id <> m.id
+  and (o.state in ('running', 'blocked') or (o.state = 'queued' and o.kind <> 'environment.delete'))`;
 
 /** A subquery for `case_id` beside a table `operations o`. */
 export const OPEN_CASE_ID = /* sql */ `(select c.id from cases c where c.operation_id = o.id and c.closed_at is null limit 1)`;
