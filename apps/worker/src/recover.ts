@@ -73,6 +73,8 @@ async function settleReceipt(parts: RecoverParts, receipt: Receipt): Promise<voi
     case 'keep':
       return;
     case 'block':
+      // No case of an operation can name an effect that the catalog does not have.
+      if (recorded === undefined) throw new ReceiptUnexplained(decision.reason.message);
       await block(parts, receipt, decision.reason, witness);
       return;
     default:
@@ -98,24 +100,30 @@ async function settle(
   records.consume(receipt.effectId);
 }
 
-/** What cannot be blocked under the claim that the receipt names belongs to no operation that is being carried out. */
+/**
+ * What cannot be blocked under the claim that the receipt names, and is not blocked under it already, belongs to no
+ * operation that is being carried out.
+ */
 async function block(
   { catalog }: RecoverParts,
   receipt: Receipt,
   reason: Reason,
   witness: Witness | undefined,
 ): Promise<void> {
-  const answer = await catalog.transaction((tx) =>
-    blockOperation(tx, claimOf(receipt), reason, {
+  const blocked = await catalog.transaction(async (tx) => {
+    const answer = await blockOperation(tx, claimOf(receipt), reason, {
       kind: reason.code,
       effectId: receipt.effectId,
       evidence: {
         receipt: receipt as unknown as JsonObject,
         witness: (witness as unknown as JsonObject | undefined) ?? null,
       },
-    }),
-  );
-  if (answer !== 'updated') throw new ReceiptUnexplained(reason.message);
+    });
+    if (answer === 'updated') return true;
+    const { operation } = await loadOperation(tx, receipt.operationId);
+    return operation.state === 'blocked' && operation.claim_id === receipt.claimId;
+  });
+  if (!blocked) throw new ReceiptUnexplained(reason.message);
 }
 
 /** A claim whose receipts are all settled: what it recorded beyond them was never started. */
