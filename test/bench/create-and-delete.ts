@@ -40,9 +40,10 @@ export async function measureCreatesAndDeletes(
   const baseline = await Baseline.open(installation.engine);
   const run = randomBytes(4).toString('hex');
   const neighbour = await product.create(`bench-${run}-neighbour`);
+  const creates: Pair<[BaselineEnvironment, Steps]>[] = [];
+  const deletes: Pair<Steps>[] = [];
   try {
     const closed = [...NEVER_REACHED, environmentNames(`bench-${run}-neighbour`, neighbour.environmentId).database];
-    const creates: Pair<[BaselineEnvironment, Steps]>[] = [];
     for (let round = 0; round < WARM_UP_ROUNDS + n; round += 1) {
       const name = `bench-${run}-${round}`;
       const ours = (): Promise<Sample> => product.create(name);
@@ -50,7 +51,6 @@ export async function measureCreatesAndDeletes(
       if (round === 0) await expectSame(installation, name, creates[0]);
     }
     await baseline.settle();
-    const deletes: Pair<Steps>[] = [];
     for (const [round, made] of creates.entries()) {
       const ours = (): Promise<Sample> => product.delete(made.ours.environmentId);
       deletes.push(await inTurns(round, pauses, ours, () => baseline.delete(made.baseline[0])));
@@ -60,6 +60,11 @@ export async function measureCreatesAndDeletes(
       deletes: deletes.slice(WARM_UP_ROUNDS),
     };
   } finally {
+    // None after a run that went through; a running installation is left without anything of ours.
+    for (const left of creates.slice(deletes.length)) {
+      await baseline.delete(left.baseline[0]).catch(() => undefined);
+      await product.delete(left.ours.environmentId).catch(() => undefined);
+    }
     await baseline.close();
     await product.delete(neighbour.environmentId);
   }
