@@ -2,8 +2,13 @@
  * A host or engine that is not the one the catalog means is refused, by name of what differs, and work goes on by itself
  * once the right thing is back (invariants 7 and 11).
  */
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { afterEach, expect, test } from '@jest/globals';
 import type { OperationView } from '#testing';
 import { InstallationUnderTest, waitUntil } from '#testing';
@@ -109,3 +114,46 @@ test('a torn age record is never absence: the host is refused until it can be re
   writeFileSync(epoch, text.slice(0, 20));
   await expectRefusedUntilCured('epoch-torn', 'unreadable_record', /cannot be read/);
 });
+
+test('an engine that cannot start is tried ever more rarely, says why and when, and starts once it can', async () => {
+  const engine = await waitUntil('the engine is ready', async () => {
+    const [row] = await inCatalog(
+      `select e.port, p.pin ->> 'containerId' as container
+         from engines e join engine_generations p on p.engine_id = e.id and p.generation = e.generation`,
+    );
+    return row;
+  });
+  const starts = async (): Promise<number> =>
+    Number((await inCatalog(`select count(*) from operations where kind = 'engine.start'`))[0]!['count']);
+  const before = await starts();
+  const docker = promisify(execFile);
+  const squatter = createServer();
+  restore.push(async () => {
+    await new Promise((closed) => squatter.close(closed));
+  });
+  const taken = once(squatter, 'listening');
+  await docker('docker', ['-H', installation.setting('DOCKER_HOST'), 'stop', String(engine['container'])]);
+  squatter.listen(Number(engine['port']), '127.0.0.1');
+  await taken;
+  const waitingFor = async (): Promise<string | undefined> =>
+    (await installation.request<{ items: readonly { waitingFor?: string }[] }>('GET', '/v1/admin/engines')).body
+      .items[0]!.waitingFor;
+  const says = await waitUntil(
+    'the engine says when it is tried again',
+    async () => {
+      const text = await waitingFor();
+      return text !== undefined && text.includes('each of its last starts failed') && text;
+    },
+    { deadlineMs: 60_000 },
+  );
+  expect(says).toMatch(/in use|allocated/);
+  const at = new Date(/tried again at (\S+)/.exec(says)![1]!);
+  expect(at.getTime()).toBeGreaterThan(Date.now() - 5_000);
+  // At 2 s a look, all through its pauses: each pause is twice as long as the one before.
+  await setTimeout(12_000);
+  expect((await starts()) - before).toBeLessThanOrEqual(5);
+  for (const undo of restore.splice(0).reverse()) await undo();
+  await waitUntil('the engine runs and takes work', async () => (await waitingFor()) === undefined, {
+    deadlineMs: 90_000,
+  });
+}, 180_000);
