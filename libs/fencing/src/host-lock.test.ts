@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -223,6 +223,25 @@ describe('the host lock (invariant 2)', () => {
 });
 
 describe('the folder of the lock', () => {
+  test.each<readonly [string, (path: string) => void]>([
+    ['a link', (path) => symlinkSync('/dev/null', path)],
+    ['a folder', (path) => mkdirSync(path)],
+  ])(
+    'a lock file that is there and cannot be opened (%s) is refused: the next folder would be a second lock',
+    async (_what, put) => {
+      const { path } = await take(0);
+      rmSync(path);
+      put(path);
+      try {
+        const { code, message } = await refusal(take(0));
+        expect(code).toBe('lock_folder');
+        expect(message).toContain(`the lock file ${path} is there and cannot be used`);
+      } finally {
+        rmSync(path, { recursive: true });
+      }
+    },
+  );
+
   /** Makes the kernel's answer about a file system another one, in a process of its own. */
   const onFileSystem = (types: readonly number[]): string => `
     import fs from 'node:fs';

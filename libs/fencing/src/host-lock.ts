@@ -8,6 +8,7 @@ import {
   chmodSync,
   constants,
   fstatSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -90,26 +91,35 @@ export async function takeHostLock(
   return lock;
 }
 
-/** In the first folder that can be used. */
+/**
+ * In the first folder that can be used. A lock file that is there and cannot be opened may be held by another user's worker
+ * of this very installation: the next folder would be a second lock, so it is refused.
+ */
 function openLockFile(paths: readonly string[]): HostLock {
   const failures: string[] = [];
   for (const path of paths) {
-    const folder = dirname(path);
     try {
-      // Shared like /tmp is: whoever comes first must not shut out another user's installation, whose lock has its own name.
-      if (mkdirSync(folder, { recursive: true }) !== undefined) chmodSync(folder, 0o1777);
-      // But the folder's owner can remove any file in it, and a lock file that is removed lets a second worker in.
-      if (![0, process.geteuid?.()].includes(statSync(folder).uid)) throw new Error(`${folder} belongs to another user`);
-      assertLocalFileSystem(folder);
+      prepareFolder(dirname(path));
       return { path, descriptor: openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600) };
     } catch (error) {
-      failures.push(error instanceof Error ? error.message : folder);
+      const message = error instanceof Error ? error.message : path;
+      if (lstatSync(path, { throwIfNoEntry: false }) !== undefined)
+        throw new HostLockRefused('lock_folder', `the lock file ${path} is there and cannot be used: ${message}`);
+      failures.push(message);
     }
   }
   throw new HostLockRefused(
     'lock_folder',
     `no folder can hold the host lock (${failures.join('; ')}); set XDG_RUNTIME_DIR to a private local folder`,
   );
+}
+
+function prepareFolder(folder: string): void {
+  // Shared like /tmp is: whoever comes first must not shut out another user's installation, whose lock has its own name.
+  if (mkdirSync(folder, { recursive: true }) !== undefined) chmodSync(folder, 0o1777);
+  // But the folder's owner can remove any file in it, and a lock file that is removed lets a second worker in.
+  if (![0, process.geteuid?.()].includes(statSync(folder).uid)) throw new Error(`${folder} belongs to another user`);
+  assertLocalFileSystem(folder);
 }
 
 interface LockHolder {
