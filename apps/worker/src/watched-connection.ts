@@ -16,13 +16,12 @@ export class WatchedConnection {
   ) {}
 
   async read<T>(work: (client: Client) => Promise<T>): Promise<T> {
-    this.#client ??= this.#open();
+    const used = (this.#client ??= this.#open());
     try {
-      return await work(await this.#client);
+      return await work(await used);
     } catch (error) {
-      const broken = this.#client;
-      this.#client = undefined;
-      broken.then(abandon, () => undefined);
+      this.#forget(used);
+      used.then(abandon, () => undefined);
       throw error;
     }
   }
@@ -32,13 +31,31 @@ export class WatchedConnection {
     this.#client = undefined;
   }
 
-  async #open(): Promise<Client> {
+  /** Two reads may fail on one client, and its end may come late: neither concerns the client that came after it. */
+  #forget(client: Promise<Client>): void {
+    if (this.#client === client) this.#client = undefined;
+  }
+
+  #open(): Promise<Client> {
+    const opening = this.#connect();
+    opening.then(
+      (client) => client.once('end', () => this.#forget(opening)),
+      () => undefined,
+    );
+    return opening;
+  }
+
+  async #connect(): Promise<Client> {
     const client = await connectAdmin(this.place, this.database, {
       statementTimeoutMs: READ_TIMEOUT_MS,
       applicationName: 'surefoot worker',
     });
-    client.once('end', () => (this.#client = undefined));
-    await client.query('set default_transaction_read_only = on');
+    try {
+      await client.query('set default_transaction_read_only = on');
+    } catch (error) {
+      abandon(client);
+      throw error;
+    }
     return client;
   }
 }
