@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { markLabels } from '#kernel';
 import { FreshConnections } from '#postgres';
 import type { ActContext } from './contract.ts';
+import { act as network } from './network/act.ts';
 import { act as removeVolume } from './remove-volume/act.ts';
 import { act as volume } from './volume/act.ts';
 
@@ -109,6 +110,68 @@ describe('an act at the daemon', () => {
       daemonThat({ POST: says(201, made), GET: says(200, made) });
     }, 300);
     expect(await acting).toEqual({ outcome: 'applied', facts: { volumeName: made.Name } });
+  });
+
+  describe('a network', () => {
+    const pool = '10.213.0.0/16';
+    const listed = {
+      Id: 'n',
+      Name: `surefoot-${token}`,
+      Labels: markLabels({ installation, kind: 'network', id: engineId, token }),
+      IPAM: { Config: [{ Subnet: '10.213.0.0/28', Gateway: '10.213.0.1' }] },
+    };
+    const later =
+      (milliseconds: number, answer: Answer): Answer =>
+      (request, response) =>
+        void setTimeout(() => answer(request, response), milliseconds);
+
+    test('that was made while the time ran out is found, and not told as refused', async () => {
+      let created = false;
+      daemonThat({
+        GET: (request, response) => later(created ? 0 : 1_200, says(200, created ? [listed] : []))(request, response),
+        POST: later(1_200, (request, response) => {
+          created = true;
+          says(201, { Id: 'n' })(request, response);
+        }),
+      });
+      // Half of it is for acting: each of the two answers comes within that, and the second after it.
+      expect(await network(context(4_000), { engineId, pool })).toEqual({
+        outcome: 'applied',
+        facts: { networkId: 'n', subnet: '10.213.0.0/28', localCidrs: ['10.213.0.1/32'] },
+      });
+    });
+
+    test('whose name is taken and that is not listed is unknown, and is not asked for again and again', async () => {
+      let asked = 0;
+      let looks = 0;
+      daemonThat({
+        GET: (request, response) => {
+          looks += 1;
+          says(200, [])(request, response);
+        },
+        POST: (request, response) => {
+          asked += 1;
+          says(409, { message: `network with name ${listed.Name} already exists` })(request, response);
+        },
+      });
+      expect(await network(context(2_000), { engineId, pool })).toMatchObject({
+        outcome: 'unknown',
+        reason: { code: 'network_not_listed' },
+      });
+      expect(asked).toBe(1);
+      expect(looks).toBeLessThan(10);
+    });
+
+    test('of which every try met an overlap is refused', async () => {
+      daemonThat({
+        GET: says(200, []),
+        POST: says(403, { message: 'invalid pool request: Pool overlaps with other one on this address space' }),
+      });
+      expect(await network(context(10_000), { engineId, pool })).toMatchObject({
+        outcome: 'refused',
+        reason: { code: 'network_pool_exhausted' },
+      });
+    });
   });
 
   test('B064: a removal that the daemon reports as done, of a thing that is still listed, is not done', async () => {

@@ -10,7 +10,7 @@ import { attemptName } from '#engines';
 import type { Mark } from '#kernel';
 import { markLabels } from '#kernel';
 import type { Act, ActResult } from '../contract.ts';
-import { applied, refused } from '../contract.ts';
+import { applied, refused, unknown } from '../contract.ts';
 import { withDaemon } from '../daemon-act.ts';
 import { carriesMark } from '../docker-marks.ts';
 
@@ -24,17 +24,27 @@ export const act: Act<'network'> = (context, { engineId, pool }) =>
     const name = attemptName(inHand.token);
     const mark: Mark = { installation, kind: 'network', id: engineId, token: inHand.token };
     const lost: string[] = [];
-    while (lost.length < TRIES && time.left() > 0) {
+    for (let made = false; ;) {
+      // Also when the time ran out while it was being made: only this look tells what is there.
       const networks = await daemon.networks();
       const there = networks.find((network) => network.name === name);
       if (there !== undefined) return judge(there, mark);
+      if (made) {
+        if (await time.pause()) continue;
+        return unknown('network_not_listed', `the daemon says that network ${name} exists, and does not list it`);
+      }
+      if (lost.length >= TRIES || time.left() === 0)
+        return refused(
+          'network_pool_exhausted',
+          `of ${pool} the daemon refused, though it looked free: ${lost.join(', ')}`,
+        );
       const taken = [...networks.flatMap((network) => network.subnets), ...(await hostNetworks()), ...lost];
       const free = freeSubnet(pool, taken, PREFIX_LENGTH);
       if (free === undefined)
         return refused('network_pool_exhausted', `every /${PREFIX_LENGTH} of ${pool} overlaps a network of this host`);
-      if (!(await create(daemon, name, free, mark))) lost.push(free.subnet);
+      made = await create(daemon, name, free, mark);
+      if (!made) lost.push(free.subnet);
     }
-    return refused('network_pool_exhausted', `the daemon refused ${lost.join(', ')}, which looked free`);
   });
 
 /** @returns false when the daemon knows of an overlap that we did not see; true when it is made, or its name is taken */
