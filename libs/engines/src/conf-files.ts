@@ -50,6 +50,14 @@ export function readIfThere(path: string): string | undefined {
   }
 }
 
+/** Nothing was replaced: the file that was to be replaced is as it was. */
+export class DiskFull extends Error {
+  constructor(path: string, cause: unknown) {
+    super(`${path} could not be written: ${cause instanceof Error ? cause.message : 'no space'}`, { cause });
+    this.name = 'DiskFull';
+  }
+}
+
 /** Puts a file in place unless it has this content already. @returns whether it had to be written */
 export function placeConfFile(path: string, content: string): boolean {
   if (readIfThere(path) === content) return false;
@@ -62,7 +70,7 @@ export function placeConfFile(path: string, content: string): boolean {
 function writeBeside(path: string, content: string): string {
   const folder = dirname(path);
   const temporary = join(folder, `.writing-${randomUUID()}`);
-  const file = openSync(temporary, 'wx', CONF_FILE_MODE);
+  const file = openNew(path, temporary);
   try {
     const { gid } = statSync(folder);
     if (fstatSync(file).gid !== gid) fchownSync(file, -1, gid);
@@ -74,11 +82,24 @@ function writeBeside(path: string, content: string): string {
     if (!readFileSync(temporary).equals(bytes)) throw new Error(`${temporary} does not hold what was written to it`);
   } catch (error) {
     rmSync(temporary, { force: true });
-    throw error;
+    throw isDiskFull(error) ? new DiskFull(path, error) : error;
   } finally {
     closeSync(file);
   }
   return temporary;
+}
+
+function openNew(path: string, temporary: string): number {
+  try {
+    return openSync(temporary, 'wx', CONF_FILE_MODE);
+  } catch (error) {
+    throw isDiskFull(error) ? new DiskFull(path, error) : error;
+  }
+}
+
+/** No space, or no quota. */
+function isDiskFull(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
 }
 
 export type Replacement =
@@ -90,12 +111,18 @@ export type Replacement =
  * Compare and swap: the old file is kept under a second name until it is certain that what was replaced is what was
  * compared. An editor that had the old file open may still write to it after the comparison.
  * @param before content that the file had when it was compared
+ * @throws DiskFull before anything is replaced
  */
 export function replaceConfFile(path: string, before: string, after: string): Replacement {
   const folder = dirname(path);
   const temporary = writeBeside(path, after);
   const aside = join(folder, `.aside-${randomUUID()}`);
-  linkSync(path, aside);
+  try {
+    linkSync(path, aside);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw isDiskFull(error) ? new DiskFull(path, error) : error;
+  }
   renameSync(temporary, path);
   syncFolder(folder);
   const found = readFileSync(aside, 'utf8');

@@ -1,5 +1,5 @@
 export { engineAsset } from './assets.ts';
-export { ensureFolder, placeConfFile, readIfThere, replaceConfFile } from './conf-files.ts';
+export { DiskFull, ensureFolder, placeConfFile, readIfThere, replaceConfFile } from './conf-files.ts';
 export { engineContainerRequest, imageFault, STOP_TIMEOUT_SECONDS } from './container.ts';
 export { sha256 } from './digest.ts';
 export { FileLockBusy, withFileLock } from './file-lock.ts';

@@ -11,26 +11,18 @@
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  askForGeneration,
-  FileLockBusy,
-  placeConfFile,
-  readIfThere,
-  replaceConfFile,
-  RULE_FILE,
-  sha256,
-  withFileLock,
-} from '#engines';
+import { askForGeneration, FileLockBusy, placeConfFile, readIfThere, RULE_FILE, sha256, withFileLock } from '#engines';
 import { CONTROL_DATABASE } from '#fencing';
 import type { RuleSet } from '#hba';
-import { diffLines, parseLines, parseRuleFile, renderRuleFile, ruleFileFaults, ruleLines } from '#hba';
-import { sentinelUser } from '#kernel';
+import { renderRuleFile, ruleFileFaults } from '#hba';
 import type { Client } from '#postgres';
 import { abandon, errorSentence } from '#postgres';
 import type { Act, ActContext, ActResult } from '../contract.ts';
 import { applied, refused, unknown } from '../contract.ts';
 import type { TimeLeft } from '../daemon-act.ts';
 import { timeLeft } from '../daemon-act.ts';
+import type { Publication } from './install.ts';
+import { install, previousPath } from './install.ts';
 
 const PROOF_PAUSE_MS = 20;
 
@@ -50,14 +42,6 @@ export const act: Act<'rule-file'> = async (context, spec) => {
     throw error;
   }
 };
-
-interface Publication {
-  readonly rules: RuleSet;
-  /** Content of the file to be. */
-  readonly after: string;
-  /** Digest of the file that is expected to be there. */
-  readonly before: string;
-}
 
 function render(rules: RuleSet): string | { readonly fault: string } {
   try {
@@ -109,35 +93,6 @@ async function putInForce(
   } catch (error) {
     // The server went away. If it comes back by itself, it comes back with the file that is written now.
     return unknown('rules_not_in_force', `the file is written, and the server was lost: ${errorSentence(error)}`);
-  }
-}
-
-function previousPath(path: string): string {
-  return `${path}.previous`;
-}
-
-/** @returns a refusal when the file is not what it is expected to be; then it is as it was found */
-function install(path: string, found: string, { rules, after, before }: Publication): ActResult | undefined {
-  if (sha256(found) !== before) return foreign(path, found, rules);
-  placeConfFile(previousPath(path), found);
-  const replacement = replaceConfFile(path, found, after);
-  return replacement.did === 'put back' ? foreign(path, replacement.found, rules) : undefined;
-}
-
-function foreign(path: string, found: string, rules: RuleSet): ActResult {
-  return refused('foreign_object', `${path} is not the file that was written last: ${describe(found, rules)}`);
-}
-
-function describe(found: string, rules: RuleSet): string {
-  const file = parseRuleFile(found, sha256);
-  if (file.is === 'ours') return `it is generation ${file.generation} of engine ${file.engineId}`;
-  try {
-    const { added } = diffLines(ruleLines(rules), parseLines(found));
-    // The sentinel of whichever generation was edited is ours too.
-    const strange = added.filter((line) => !line.includes(` ${sentinelUser(0).slice(0, -1)}`));
-    return strange.length === 0 ? file.why : `${file.why}; not ours: ${strange.join('; ')}`;
-  } catch {
-    return file.why;
   }
 }
 
