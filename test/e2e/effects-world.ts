@@ -135,7 +135,7 @@ export class EffectsWorld {
       interior: { environmentId, databaseOid, names, extensions: [] },
       'publish-database': { environmentId, databaseOid, names, connectionLimit: 20 },
       rules: { environmentId, names, profile: 'local' },
-      'retire-database': { environmentId, databaseOid, names },
+      'retire-database': { environmentId, databaseOid, names, profile: 'local' },
       'drop-database': { environmentId, databaseOid },
       'drop-roles': { environmentId, roleOids },
     };

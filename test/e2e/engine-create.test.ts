@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from '@jest/globals';
@@ -228,7 +228,9 @@ describe('an engine that is made', () => {
         });
         expect(await world.perform('remove-volume', { engineId, volumeName })).toEqual({ outcome: 'applied', facts });
         expect(await world.perform('remove-network', { engineId, networkId })).toEqual({ outcome: 'applied', facts });
+        expect(await world.perform('remove-engine-files', { engineId })).toEqual({ outcome: 'applied', facts });
       }
+      expect(existsSync(world.place.folder)).toBe(false);
       await expect(docker.getContainer(containerId).inspect()).rejects.toThrow('404');
     },
     LONG,

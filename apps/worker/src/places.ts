@@ -17,27 +17,14 @@ import {
 import { EngineAway, findTokens, isStopped, observePin } from '#engines';
 import { CONTROL_DATABASE, readEngineAge, readKnownTokens } from '#fencing';
 import type { Logger, Reason } from '#kernel';
-import type { AgeRecord, EffectKind } from '#protocol';
-import { compareAge, pinDifferences } from '#protocol';
+import type { AgeRecord } from '#protocol';
+import { compareAge, pinDifferences, registeringEffects } from '#protocol';
 import type { Client } from '#postgres';
 import { errorSentence } from '#postgres';
 import { readEpoch, UnreadableRecord } from '#receipts';
 import type { Settings } from '#settings';
 import { enginePlace } from '#settings';
 import { WatchedConnection } from './watched-connection.ts';
-
-/** Effects that leave their claim's number in the engine: those that register a token there. */
-const REGISTERING: readonly EffectKind[] = [
-  'roles',
-  'database',
-  'interior',
-  'publish-database',
-  'rules',
-  'retire-database',
-  'drop-database',
-  'disown',
-  'drop-roles',
-];
 
 export class Places {
   readonly #catalog: Catalog;
@@ -102,7 +89,7 @@ export class Places {
     if (engine.pin === null) return `engine ${engine.name} has no pin yet`;
     try {
       const [age, pin, found] = await Promise.all([
-        engineAge(this.#catalog, engine.id, REGISTERING),
+        engineAge(this.#catalog, engine.id, registeringEffects()),
         observePin(this.#settings.dockerHost, engine.pin, this.#reader(engine)),
         this.#reader(engine)(readEngineAge),
       ]);

@@ -15,6 +15,7 @@ import { act as network } from './network/act.ts';
 import { act as probe } from './probe/act.ts';
 import { act as publishDatabase } from './publish-database/act.ts';
 import { act as removeContainer } from './remove-container/act.ts';
+import { act as removeEngineFiles } from './remove-engine-files/act.ts';
 import { act as removeNetwork } from './remove-network/act.ts';
 import { act as removeVolume } from './remove-volume/act.ts';
 import { act as retireDatabase } from './retire-database/act.ts';
@@ -45,6 +46,7 @@ const ACTS: { readonly [K in EffectKind]: Act<K> } = {
   'remove-container': removeContainer,
   'remove-volume': removeVolume,
   'remove-network': removeNetwork,
+  'remove-engine-files': removeEngineFiles,
 };
 
 /** Does one effect. Only the runner calls this. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { EFFECT_DEADLINE_MAX_MS } from '#kernel';
 import type { EffectFacts, EffectKind, Identities } from './effects.ts';
-import { EFFECTS, effectTraits, identitiesAfter, isEffectKind } from './effects.ts';
+import { EFFECTS, effectTraits, identitiesAfter, isEffectKind, registeringEffects } from './effects.ts';
 
 const KINDS = Object.keys(EFFECTS) as EffectKind[];
 const roleOids = { owner: 1, door: 2, migrate: 3, app: 4, readonly: 5 };
@@ -43,6 +43,30 @@ describe('effect kinds', () => {
 
   test('no effect asks for more time than any may have', () => {
     for (const kind of KINDS) expect(effectTraits(kind).deadlineMs ?? 0).toBeLessThanOrEqual(EFFECT_DEADLINE_MAX_MS);
+  });
+
+  test('what changes an engine from inside registers its token there, and nothing else does', () => {
+    expect([...registeringEffects()].sort()).toEqual([
+      'database',
+      'disown',
+      'drop-database',
+      'drop-roles',
+      'interior',
+      'publish-database',
+      'retire-database',
+      'roles',
+      'rules',
+    ]);
+  });
+
+  test('the roles are made from verifiers; only the probe, which logs in, is told passwords', () => {
+    const needs = KINDS.flatMap((kind) =>
+      effectTraits(kind).needs === undefined ? [] : [[kind, effectTraits(kind).needs]],
+    );
+    expect(needs).toEqual([
+      ['roles', 'verifier'],
+      ['probe', 'password'],
+    ]);
   });
 
   test('an undo undoes kinds that make something, and nothing undoes itself', () => {

@@ -44,9 +44,14 @@ export interface EffectSpecs {
     readonly refusedDatabases: readonly string[];
   };
   /** Withdraw access and rename the database to a tombstone name; one transaction. */
-  'retire-database': { readonly environmentId: string; readonly databaseOid: number; readonly names: EnvironmentNames };
+  'retire-database': {
+    readonly environmentId: string;
+    readonly databaseOid: number;
+    readonly names: EnvironmentNames;
+    readonly profile: string;
+  };
   'drop-database': { readonly environmentId: string; readonly databaseOid: number };
-  /** In other databases: what the roles own goes to the administrator, what they were granted is revoked. */
+  /** In other databases: what the roles own goes to a role without rights, what they were granted is revoked. */
   disown: { readonly environmentId: string; readonly roleOids: RoleOids; readonly databaseOids: readonly number[] };
   'drop-roles': { readonly environmentId: string; readonly roleOids: RoleOids };
 
@@ -80,6 +85,8 @@ export interface EffectSpecs {
   'remove-container': { readonly engineId: string; readonly containerId: string };
   'remove-volume': { readonly engineId: string; readonly volumeName: string };
   'remove-network': { readonly engineId: string; readonly networkId: string };
+  /** The engine's folder on the host, with password, key and certificate. */
+  'remove-engine-files': { readonly engineId: string };
 }
 
 export type EffectKind = keyof EffectSpecs;
@@ -94,19 +101,23 @@ interface EffectTraits {
   readonly deadlineMs?: number;
   /** Whose settled effects no longer stand once this one is applied. */
   readonly undoes?: readonly EffectKind[];
+  /** Registers its token in the engine, and so leaves its claim's number there. */
+  readonly registers?: true;
+  /** What the act has to be told of each login. */
+  readonly needs?: 'password' | 'verifier';
 }
 
 export const EFFECTS = {
-  roles: { class: 'transactional-sql' },
-  database: { class: 'exclusive-name' },
-  interior: { class: 'transactional-sql' },
-  'publish-database': { class: 'transactional-sql' },
-  rules: { class: 'transactional-sql' },
-  probe: { class: 'harmless' },
-  'retire-database': { class: 'transactional-sql', undoes: ['publish-database'] },
-  'drop-database': { class: 'removal', undoes: ['database', 'interior', 'publish-database'] },
-  disown: { class: 'removal' },
-  'drop-roles': { class: 'transactional-sql', undoes: ['roles', 'rules'] },
+  roles: { class: 'transactional-sql', registers: true, needs: 'verifier' },
+  database: { class: 'exclusive-name', registers: true },
+  interior: { class: 'transactional-sql', registers: true },
+  'publish-database': { class: 'transactional-sql', registers: true },
+  rules: { class: 'transactional-sql', registers: true },
+  probe: { class: 'harmless', needs: 'password' },
+  'retire-database': { class: 'transactional-sql', registers: true, undoes: ['publish-database'] },
+  'drop-database': { class: 'removal', registers: true, undoes: ['database', 'interior', 'publish-database'] },
+  disown: { class: 'removal', registers: true },
+  'drop-roles': { class: 'transactional-sql', registers: true, undoes: ['roles', 'rules'] },
   'engine-files': { class: 'compare-and-swap' },
   image: { class: 'harmless', deadlineMs: 600_000 },
   network: { class: 'exclusive-name' },
@@ -118,10 +129,18 @@ export const EFFECTS = {
   'remove-container': { class: 'removal', undoes: ['engine-container', 'engine-start', 'engine-ready', 'rule-file'] },
   'remove-volume': { class: 'removal', undoes: ['volume'] },
   'remove-network': { class: 'removal', undoes: ['network'] },
+  'remove-engine-files': { class: 'removal', undoes: ['engine-files'] },
 } as const satisfies Record<EffectKind, EffectTraits>;
 
 export function effectTraits(kind: EffectKind): EffectTraits {
   return EFFECTS[kind];
+}
+
+/** Kinds whose settled effects prove that the engine has seen their claims' numbers. */
+export function registeringEffects(): readonly EffectKind[] {
+  return Object.keys(EFFECTS).filter(
+    (kind): kind is EffectKind => isEffectKind(kind) && effectTraits(kind).registers === true,
+  );
 }
 
 export function isEffectKind(text: string): text is EffectKind {
@@ -205,6 +224,7 @@ export function identitiesAfter(before: Identities, kind: EffectKind, facts: Eff
     case 'engine-start':
     case 'engine-ready':
     case 'rule-file':
+    case 'remove-engine-files':
       return before;
     default:
       return kind satisfies never;

@@ -1,6 +1,6 @@
 export { compareAge } from './age.ts';
 export type { AgeRecord } from './age.ts';
-export { effectTraits, identitiesAfter, isEffectKind } from './effects.ts';
+export { effectTraits, identitiesAfter, isEffectKind, registeringEffects } from './effects.ts';
 export type {
   EffectClass,
   EffectFacts,

@@ -67,6 +67,7 @@ const REMOVALS: Partial<Record<EffectKind, readonly EffectKind[]>> = {
   network: ['remove-network'],
   volume: ['remove-volume'],
   'engine-container': ['remove-container'],
+  'engine-files': ['remove-engine-files'],
 };
 
 type Answer = 'applied' | 'absent' | { readonly refused: string; readonly facts?: EffectFacts };
@@ -81,6 +82,7 @@ interface Run {
   /** Set from this boundary on: before the effect with this ordinal, from 0. */
   readonly flags?: (boundary: number) => Flags;
   readonly identities?: Identities;
+  readonly profile?: string;
 }
 
 interface Ended {
@@ -97,7 +99,9 @@ const BOUND = 60;
 
 /** Record, answer, settle, until the plan ends or blocks; what the catalog does in between is done here as it does it. */
 function drive(kind: OperationKind, run: Run = {}): Ended {
-  const start: EnvironmentSubject | EngineSubject = kind.startsWith('environment') ? ENVIRONMENT : ENGINE;
+  const start: EnvironmentSubject | EngineSubject = kind.startsWith('environment')
+    ? { ...ENVIRONMENT, profile: run.profile ?? ENVIRONMENT.profile }
+    : ENGINE;
   let identities = run.identities ?? {};
   let effects: readonly EffectRecord[] = [];
   let flags: Flags = {};
@@ -345,6 +349,11 @@ describe('environment.delete', () => {
       expect(ended.done.at(-1)).toBe(`${kind} refused foreign_object`);
     },
   );
+
+  test('withdraws the profile that the environment has', () => {
+    const { planned } = drive('environment.delete', { identities: COMPLETE, profile: 'office' });
+    expect(planned[0]).toMatchObject({ kind: 'retire-database', spec: { profile: 'office' } });
+  });
 
   test.each(['retire-database', 'drop-database', 'drop-roles'] as const)('an absent %s is done again', (kind) => {
     const ended = drive('environment.delete', {

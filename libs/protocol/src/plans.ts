@@ -110,7 +110,7 @@ function givenUp({ abandon, effects }: Situation): Step | undefined {
 
 /** In reverse, from recorded identities only; undefined when nothing is left. */
 function removeEnvironment({ subject, effects }: Situation<EnvironmentSubject>): Step | undefined {
-  const { id: environmentId, names, identities } = subject;
+  const { id: environmentId, names, profile, identities } = subject;
   const { databaseOid, roleOids } = identities;
   if (databaseOid !== undefined) {
     const kind = identities.retired === true ? 'drop-database' : 'retire-database';
@@ -119,7 +119,7 @@ function removeEnvironment({ subject, effects }: Situation<EnvironmentSubject>):
     return effect(
       kind === 'drop-database'
         ? planned(kind, { environmentId, databaseOid })
-        : planned(kind, { environmentId, databaseOid, names }),
+        : planned(kind, { environmentId, databaseOid, names, profile }),
     );
   }
   if (roleOids === undefined) return undefined;
@@ -200,7 +200,9 @@ function removeEngine({ subject, effects }: Situation<EngineSubject>): Step | un
         ? planned('remove-volume', { engineId, volumeName })
         : networkId !== undefined
           ? planned('remove-network', { engineId, networkId })
-          : undefined;
+          : last(effects, 'engine-files')?.outcome === 'applied'
+            ? planned('remove-engine-files', { engineId })
+            : undefined;
   if (next === undefined) return undefined;
   const refused = refusal(effects, next.kind);
   return refused === undefined ? effect(next) : { do: 'block', reason: refused };

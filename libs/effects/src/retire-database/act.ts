@@ -38,14 +38,14 @@ function isOurs(context: ActContext, environmentId: string, mark: FoundRole['mar
   return mark?.installation === context.installation && mark.kind === 'environment' && mark.id === environmentId;
 }
 
-function closing({ names }: Parameters<typeof act>[1], roles: readonly FoundRole[]): readonly string[] {
+function closing({ names, profile }: Parameters<typeof act>[1], roles: readonly FoundRole[]): readonly string[] {
   const present = new Set(roles.map((role) => role.name));
   return [
     ...Object.values(names.logins)
       .filter((login) => present.has(login))
       .map((login) => `alter role ${quoteIdentifier(login)} nologin;`),
     ...(present.has(names.door)
-      ? [`revoke ${quoteIdentifier(profileRole('local'))} from ${quoteIdentifier(names.door)};`]
+      ? [`revoke ${quoteIdentifier(profileRole(profile))} from ${quoteIdentifier(names.door)};`]
       : []),
   ];
 }
