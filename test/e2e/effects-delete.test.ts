@@ -4,6 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
 import { markText, quoteIdentifier, quoteLiteral, TIERS, tombstoneDatabaseName } from '#kernel';
+import type { EffectSpecs } from '#protocol';
 import { waitUntil } from '#testing';
 import type { Ended, Environment } from './effects-world.ts';
 import { CONTROL, EffectsWorld, facts } from './effects-world.ts';
@@ -120,6 +121,19 @@ describe('retiring', () => {
     expect(await world.ledger(token)).toEqual({});
     env.identities = { ...env.identities, retired: true };
     await expectDeleted(env, await world.run('environment.delete', env));
+  });
+
+  test('withdraws the profile that it is told, whichever that is', async () => {
+    const env = await made('profiled');
+    const door = quoteIdentifier(env.names.door);
+    await world.sql(`create role surefoot_profile_office nologin; grant surefoot_profile_office to ${door}`);
+    facts(await world.act(env, 'retire-database', { ...world.spec(env, 'retire-database'), profile: 'office' }));
+    expect(await world.sql(`select 1 from pg_auth_members where roleid = 'surefoot_profile_office'::regrole`)).toEqual(
+      [],
+    );
+    env.identities = { ...env.identities, retired: true };
+    await expectDeleted(env, await world.run('environment.delete', env));
+    await world.sql('drop role surefoot_profile_office');
   });
 
   test('leaves everything as it was when its connection breaks before the commit', async () => {
@@ -307,7 +321,7 @@ describe('roles that other databases depend on (B141)', () => {
     await migrate.query('create function twice(a int) returns int language sql as $$ select a * 2 $$');
   });
 
-  test('are dropped, and the neighbour loses nothing: what they owned there goes to the administrator', async () => {
+  test('are dropped, and the neighbour loses nothing: what they owned there goes to a role without rights', async () => {
     const env = await made('entangled');
     const [owner, migrate, app] = [env.names.owner, env.names.logins.migrate, env.names.logins.app].map(
       quoteIdentifier,
@@ -348,7 +362,7 @@ describe('roles that other databases depend on (B141)', () => {
     ]);
     const after = (await belongings()) as { owners: { name: string; owner: string }[] };
     const asBefore = JSON.parse(JSON.stringify(before)) as { owners: { name: string; owner: string }[] };
-    for (const one of asBefore.owners) if (one.owner === env.names.logins.app) one.owner = 'postgres';
+    for (const one of asBefore.owners) if (one.owner === env.names.logins.app) one.owner = 'surefoot_estate';
     expect(after).toEqual(asBefore);
     expect(await world.sql('select 1 from theirs.more', [], there)).toEqual([]);
     expect(await world.sql('select 1 from public.in_postgres', [], 'postgres')).toEqual([]);
@@ -359,6 +373,136 @@ describe('roles that other databases depend on (B141)', () => {
     expect((await readonly.query('select count(*)::int as n from own')).rows).toEqual([{ n: 2 }]);
   });
 
+  test('leave code behind that runs as nobody: neither the administrator nor a neighbour gives it any rights', async () => {
+    const env = await made('intruder');
+    await letIn(env);
+    const there = neighbour.names.database;
+    const app = quoteIdentifier(env.names.logins.app);
+    const theirs = quoteIdentifier(neighbour.names.logins.app);
+    await world.sql(
+      `create schema intruder authorization ${app}; grant usage on schema intruder to ${theirs}`,
+      [],
+      there,
+    );
+    const intruder = await world.login(env, 'app', there);
+    await intruder.query(
+      `set search_path to intruder;
+       create table ran (who text);
+       create function who() returns text language sql security definer as 'select current_user::text';
+       create function passwords() returns bigint language plpgsql security definer as
+         'begin return (select count(*) from pg_authid); end';
+       create view secrets as select rolname, rolpassword from pg_authid;
+       create function note() returns void language sql as 'insert into intruder.ran values (current_user)';
+       create function noted(a int) returns int language plpgsql immutable as
+         $$ begin perform intruder.note(); return a; end $$;
+       create table trap (a int);
+       insert into trap select generate_series(1, 100);
+       create index on trap (intruder.noted(a));
+       truncate ran;
+       grant select on secrets, ran, trap to ${theirs}`,
+    );
+    await intruder.end();
+    await expectDeleted(env, await world.run('environment.delete', env));
+    // As autovacuum would, at a time of its own.
+    await world.sql('analyze intruder.trap', [], there);
+    expect(await world.sql('select distinct who from intruder.ran', [], there)).toEqual([{ who: 'surefoot_estate' }]);
+    const heir = await world.login(neighbour, 'app');
+    expect((await heir.query('select intruder.who() as who')).rows).toEqual([{ who: 'surefoot_estate' }]);
+    await expect(heir.query('select intruder.passwords()')).rejects.toMatchObject({ code: '42501' });
+    await expect(heir.query('select * from intruder.secrets')).rejects.toMatchObject({ code: '42501' });
+    expect((await heir.query('select count(*)::int as n from intruder.trap')).rows).toEqual([{ n: 100 }]);
+    const [estate] = await world.sql(
+      `select rolsuper or rolcanlogin or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls as rights,
+              exists (select from pg_auth_members m where r.oid in (m.roleid, m.member)) as members
+         from pg_roles r where rolname = 'surefoot_estate'`,
+    );
+    expect(estate).toEqual({ rights: false, members: false });
+    await world.sql('drop schema intruder cascade', [], there);
+  });
+
+  /** An environment whose roles are ready to be disowned in the neighbour's database, and the specification for it. */
+  async function entangled(name: string): Promise<{ env: Environment; spec: EffectSpecs['disown'] }> {
+    const env = await made(name);
+    const app = quoteIdentifier(env.names.logins.app);
+    await world.sql(
+      `grant select on public.own to ${app}; create policy ${name} on public.own for select to ${app} using (true)`,
+      [],
+      neighbour.names.database,
+    );
+    const spec = {
+      environmentId: env.id,
+      roleOids: env.identities.roleOids!,
+      databaseOids: [neighbour.identities.databaseOid!],
+    };
+    return { env, spec };
+  }
+
+  test('in an engine of an older version, which has no role for what they leave, are dropped as well', async () => {
+    const { env, spec } = await entangled('early');
+    await world.sql('reassign owned by surefoot_estate to postgres', [], neighbour.names.database);
+    await world.sql('reassign owned by surefoot_estate to postgres', [], 'postgres');
+    await world.sql('drop role surefoot_estate');
+    expect(facts(await world.act(env, 'disown', spec))).toEqual({ disowned: [neighbour.names.database] });
+    expect(await world.sql(`select rolcanlogin from pg_roles where rolname = 'surefoot_estate'`)).toEqual([
+      { rolcanlogin: false },
+    ]);
+    await expectDeleted(env, await world.run('environment.delete', env));
+  });
+
+  test('leave nothing to a role that somebody has given rights or a member', async () => {
+    const { env, spec } = await entangled('generous');
+    const member = quoteIdentifier(neighbour.names.logins.app);
+    for (const [give, take] of [
+      ['alter role surefoot_estate createrole', 'alter role surefoot_estate nocreaterole'],
+      [`grant surefoot_estate to ${member}`, `revoke surefoot_estate from ${member}`],
+    ] as const) {
+      await world.sql(give);
+      expect(await world.act(env, 'disown', spec)).toMatchObject({
+        outcome: 'refused',
+        reason: { code: 'estate_has_rights' },
+      });
+      await world.sql(take);
+    }
+    await expectDeleted(env, await world.run('environment.delete', env));
+  });
+
+  test('on a table that a neighbour is using are disowned once it is free, and the neighbour waits for seconds at most', async () => {
+    const { env, spec } = await entangled('patient');
+    const using = await world.login(neighbour, 'readonly');
+    await using.query('begin; select count(*) from own');
+    const disowning = world.act(env, 'disown', spec, { deadlineMs: 30_000 });
+    await waitUntil('it waits for the table', async () => {
+      const waiting = await world.sql(
+        `select 1 from pg_locks where not granted and relation = 'public.own'::regclass`,
+        [],
+        neighbour.names.database,
+      );
+      return waiting.length > 0;
+    });
+    const reader = await world.login(neighbour, 'app');
+    const before = performance.now();
+    await reader.query('select count(*) from own');
+    expect(performance.now() - before).toBeLessThan(4_000);
+    await using.query('commit');
+    expect(facts(await disowning)).toEqual({ disowned: [neighbour.names.database] });
+    await expectDeleted(env, await world.run('environment.delete', env));
+  });
+
+  test('on a table that a neighbour does not let go are told as such, in time', async () => {
+    const { env, spec } = await entangled('hopeless');
+    const using = await world.login(neighbour, 'readonly');
+    await using.query('begin; select count(*) from own');
+    const before = performance.now();
+    expect(await world.act(env, 'disown', spec, { deadlineMs: 7_000 })).toMatchObject({
+      outcome: 'refused',
+      reason: { code: 'objects_in_use' },
+    });
+    // What the last try may take is kept back from the deadline; the rest is the machine.
+    expect(performance.now() - before).toBeLessThan(10_000);
+    await using.query('commit');
+    await expectDeleted(env, await world.run('environment.delete', env));
+  });
+
   test('that own a whole other database, or a right on one, are dropped: the database stays', async () => {
     const env = await made('landlord');
     await world.sql('create database let');
@@ -367,7 +511,7 @@ describe('roles that other databases depend on (B141)', () => {
     await expectDeleted(env, await world.run('environment.delete', env));
     expect(
       await world.sql(`select pg_get_userbyid(datdba)::text as owner from pg_database where datname = 'let'`),
-    ).toEqual([{ owner: 'postgres' }]);
+    ).toEqual([{ owner: 'surefoot_estate' }]);
     await world.sql('drop database let');
   });
 
@@ -422,6 +566,35 @@ describe('roles that other databases depend on (B141)', () => {
   });
 });
 
+test('a drop that the server ends half-way with an error is told as half dropped, and the next one finishes it', async () => {
+  const env = await made('half-way');
+  facts(await world.act(env, 'retire-database', world.spec(env, 'retire-database')));
+  const spec = world.spec(env, 'drop-database');
+  const [checkpointer] = await world.sql<{ pid: number }>(
+    `select pid from pg_stat_activity where backend_type = 'checkpointer'`,
+  );
+  // A drop waits for a checkpoint once it can no longer be taken back.
+  await world.engine.signal(checkpointer!.pid, 'STOP');
+  try {
+    const dropping = world.act(env, 'drop-database', spec);
+    await waitUntil('the drop waits for the checkpoint', async () => {
+      const cancelled = await world.sql(
+        `select pg_cancel_backend(pid) from pg_stat_activity where query like 'drop database%' and wait_event like 'Checkpoint%'`,
+      );
+      return cancelled.length > 0;
+    });
+    expect(await dropping).toMatchObject({
+      outcome: 'refused',
+      reason: { code: 'half_dropped', message: expect.stringContaining('57014') },
+    });
+  } finally {
+    await world.engine.signal(checkpointer!.pid, 'CONT');
+  }
+  expect(facts(await world.act(env, 'drop-database', spec))).toEqual({});
+  env.identities = { roleOids: env.identities.roleOids! };
+  await expectDeleted(env, await world.run('environment.delete', env));
+});
+
 test('a drop whose connection is cut is unknown, and the next one, under its own token, finds the database gone', async () => {
   const env = await made('cut');
   facts(await world.act(env, 'retire-database', world.spec(env, 'retire-database')));
@@ -442,5 +615,5 @@ test('after all this the engine holds the neighbour and its own, and nothing els
   const roles = await world.sql<{ name: string }>(
     `select rolname::text as name from pg_roles where rolname not like 'pg\\_%'`,
   );
-  expect(roles).toHaveLength(2 + 5);
+  expect(roles).toHaveLength(3 + 5);
 });

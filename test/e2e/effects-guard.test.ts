@@ -456,6 +456,29 @@ test('an engine’s own settings for a database or a role do not reach a batch o
   }
 });
 
+test('a statement that finds its work done has left its claim’s number where a crash of the server does not take it', async () => {
+  const env = await environment();
+  const client = await world.admin();
+  const position = async (what: 'insert' | 'flush'): Promise<string> =>
+    (await client.query<{ lsn: string }>(`select pg_current_wal_${what}_lsn()::text as lsn`)).rows[0]!.lsn;
+  // Otherwise the server itself would write it down a moment later.
+  await world.sql(`alter system set wal_writer_delay = '10s'`);
+  await world.sql('select pg_reload_conf()');
+  try {
+    for (let round = 0; round < 5; round += 1) {
+      const before = await position('insert');
+      const spec = { environmentId: env.id, databaseOid: 1_000_000 };
+      expect(facts(await world.act(env, 'drop-database', spec))).toEqual({ alreadyAbsent: true });
+      const after = await position('flush');
+      const { rows } = await client.query('select $1::pg_lsn > $2::pg_lsn as flushed', [after, before]);
+      expect(rows).toEqual([{ flushed: true }]);
+    }
+  } finally {
+    await world.sql('alter system reset wal_writer_delay');
+    await world.sql('select pg_reload_conf()');
+  }
+});
+
 describe('connections that are made ahead', () => {
   const NAME = 'made ahead';
   const backends = async (): Promise<readonly number[]> =>

@@ -34,6 +34,8 @@ export interface EngineWorld {
   facts(kind: EffectKind): JsonObject;
   /** What the container said so far. */
   log(): Promise<string>;
+  /** To a process of the server, by the id that the server knows it under. */
+  signal(pid: number, name: 'STOP' | 'CONT'): Promise<void>;
 }
 
 const folders: string[] = [];
@@ -114,6 +116,15 @@ export async function engineWorld(more: { image?: string; pool?: string } = {}):
     async log() {
       const container = docker.getContainer(world.identities.containerId ?? '');
       return (await container.logs({ stdout: true, stderr: true, follow: false })).toString('utf8');
+    },
+    async signal(pid, name) {
+      const container = docker.getContainer(world.identities.containerId ?? '');
+      const exec = await container.exec({ Cmd: ['sh', '-c', `kill -${name} ${pid}`], AttachStderr: true });
+      const output = await exec.start({});
+      const said: Buffer[] = [];
+      for await (const chunk of output) said.push(chunk as Buffer);
+      const { ExitCode } = await exec.inspect();
+      if (ExitCode !== 0) throw new Error(`kill -${name} ${pid}: ${Buffer.concat(said).toString('utf8')}`);
     },
   };
   return world;

@@ -2,6 +2,9 @@
 
 create role surefoot_profile_local nologin;
 
+-- Owns what a deleted environment leaves in other databases: it can do nothing, and nobody is a member of it.
+create role surefoot_estate nologin;
+
 -- Only the administrator connects to these: a database that a login should not reach is closed, not just unlisted.
 revoke all on database postgres from public;
 

@@ -56,12 +56,15 @@ export type Change = (client: Client) => Promise<JsonObject>;
 /** How long to wait before a server that is not there, or a database that is in use, is tried again. */
 const RETRY_PAUSE_MS = 50;
 
+/** How long a change may wait for a lock on what a neighbour uses: the neighbour's next statement waits behind it. */
+export const SHORT_LOCK_WAIT_MS = 2_000;
+
 /** One transaction in the control database. */
 export function guardedBatch(guard: Guard, kind: string, change: Change): Promise<GuardedResult> {
   return attempts(guard, async () => {
     const client = await connect(guard, CONTROL_DATABASE);
     try {
-      await lockAndRegister(client, guard);
+      await lockAndRegister(client, guard, 'flushed by the change');
       return await transaction(client, guard, kind, change);
     } finally {
       abandon(client);
@@ -80,7 +83,9 @@ export function guardedStatement(
   return attempts(guard, async () => {
     const client = await connect(guard, CONTROL_DATABASE);
     try {
-      await lockAndRegister(client, guard);
+      // What the statement finds done already writes nothing, so nothing after the registration would flush it; a server
+      // that crashed then would have forgotten a claim that the catalog has settled, and be taken for one that was set back.
+      await lockAndRegister(client, guard, 'flush');
       await beforeChange(() => checkActive(client, guard));
       return { outcome: 'applied', facts: await statement(client) };
     } finally {
@@ -103,7 +108,7 @@ export function guardedBatchIn(
   return attempts(guard, async () => {
     const control = await connect(guard, CONTROL_DATABASE);
     try {
-      await lockAndRegister(control, guard);
+      await lockAndRegister(control, guard, 'flushed by the change');
       await beforeChange(() => checkActive(control, guard));
       const target = await connect(guard, await beforeChange(() => nameOf(control, databaseOid)));
       try {
@@ -144,18 +149,15 @@ async function attempts(guard: Guard, attempt: () => Promise<GuardedResult>): Pr
           reason: { code: error.code, message: error.message },
           ...(error.facts === undefined ? {} : { facts: error.facts }),
         };
-      if (error instanceof NothingDone || Object.hasOwn(BUSY_CODES, errorCode(error) ?? '')) {
-        if (Date.now() < giveUpAt) {
-          await setTimeout(RETRY_PAUSE_MS);
+      const busy = error instanceof NothingDone ? UNREACHABLE : BUSY[errorCode(error) ?? ''];
+      if (busy !== undefined) {
+        const { code, pauseMs = RETRY_PAUSE_MS, lastsMs = 0 } = busy;
+        if (Date.now() + pauseMs + lastsMs < giveUpAt) {
+          await setTimeout(pauseMs);
           continue;
         }
-        return {
-          outcome: 'refused',
-          reason:
-            error instanceof NothingDone
-              ? { code: 'engine_unreachable', message: error.message }
-              : { code: BUSY_CODES[errorCode(error) ?? ''] ?? 'engine_busy', message: errorSentence(error) },
-        };
+        const message = error instanceof NothingDone ? error.message : errorSentence(error);
+        return { outcome: 'refused', reason: { code, message } };
       }
       return classifyEngineError(error) === 'answered'
         ? { outcome: 'refused', reason: { code: answeredCode(error), message: errorSentence(error) } }
@@ -164,14 +166,26 @@ async function attempts(guard: Guard, attempt: () => Promise<GuardedResult>): Pr
   }
 }
 
-/** Known refusals that are worth another try, and what they are called when the deadline comes first. */
-const BUSY_CODES: Readonly<Record<string, string>> = {
+interface Busy {
+  /** What it is called when the deadline comes first. */
+  readonly code: string;
+  readonly pauseMs?: number;
+  /** How long the next try may wait before it is known to have failed as well. */
+  readonly lastsMs?: number;
+}
+
+const UNREACHABLE: Busy = { code: 'engine_unreachable' };
+
+/** Known refusals that are worth another try. */
+const BUSY: Readonly<Partial<Record<string, Busy>>> = {
   // A session is on the database.
-  55006: 'database_in_use',
+  55006: { code: 'database_in_use' },
   // No connection is free.
-  53300: 'engine_busy',
+  53300: { code: 'engine_busy' },
   // A lost deadlock.
-  '40P01': 'engine_busy',
+  '40P01': { code: 'engine_busy' },
+  // A lock was not free in time. Whoever asks for it next waits behind our request, so they get as long without it.
+  '55P03': { code: 'objects_in_use', pauseMs: SHORT_LOCK_WAIT_MS, lastsMs: SHORT_LOCK_WAIT_MS },
 };
 
 /** Stable codes for refusals that a plan or a person goes by; everything else is told by its SQLSTATE in the message. */
@@ -219,16 +233,20 @@ function lockKey(subjectId: string): string {
 /**
  * Takes the session lock and registers the token with the backend that will act.
  *
- * The registration is committed, so that a revoker sees it, but not flushed: should the server crash before it is, its
- * backend is gone too, and whatever the change commits later is flushed after it, in the order of the log.
+ * The registration is committed, so that a revoker sees it. It need not be flushed where a transaction follows: should the
+ * server crash before, its backend is gone too, and what the transaction commits is flushed after it, in the order of the log.
  */
-async function lockAndRegister(client: Client, guard: Guard): Promise<void> {
+async function lockAndRegister(
+  client: Client,
+  guard: Guard,
+  durably: 'flush' | 'flushed by the change',
+): Promise<void> {
   await beforeChange(async () => {
     await client.query('select pg_advisory_lock($1)', [lockKey(guard.subjectId)]);
     const { installation, engine, claimNumber } = guard;
     const registered = await lastOf(
       client,
-      `set local synchronous_commit to off;
+      `${durably === 'flush' ? '' : 'set local synchronous_commit to off;'}
        with age as (
          update surefoot.identity set claim_number = greatest(claim_number, ${claimNumber})
           where installation = ${quoteLiteral(installation)} and engine = ${quoteLiteral(engine.engineId)}

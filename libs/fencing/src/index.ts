@@ -1,4 +1,11 @@
-export { CONTROL_DATABASE, guardedBatch, guardedBatchIn, guardedStatement, Refusal } from './guarded-batch.ts';
+export {
+  CONTROL_DATABASE,
+  guardedBatch,
+  guardedBatchIn,
+  guardedStatement,
+  Refusal,
+  SHORT_LOCK_WAIT_MS,
+} from './guarded-batch.ts';
 export type { Change, Guard, GuardedResult } from './guarded-batch.ts';
 export { assertLocalFileSystem, HostLockRefused, takeHostLock } from './host-lock.ts';
 export type { HostLock } from './host-lock.ts';
