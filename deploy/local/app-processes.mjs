@@ -26,6 +26,13 @@ import { endProcess, identify, isAlive, waitUntil } from './running-process.mjs'
 
 export const PROCESSES = /** @type {const} */ (['gateway', 'worker', 'reconciler']);
 
+/**
+ * Room for new objects, in MB, where V8 would take 16: a fifth to a third less memory. The worker, whose pauses lengthen
+ * every operation, has more of it: with 2 it would collect for three times as long as with V8's own choice, with 4 for
+ * hardly longer.
+ */
+const SEMI_SPACE_MB = { gateway: 2, worker: 4, reconciler: 2 };
+
 const READY_MS = 60_000;
 /** The worker finishes and settles the effect in hand when it is asked to end. */
 const END_MS = 30_000;
@@ -114,7 +121,7 @@ async function runSetup(node, home) {
 /**
  * @param {string} node
  * @param {string} home
- * @param {string} name
+ * @param {(typeof PROCESSES)[number]} name
  * @param {string} build
  */
 async function startProcess(node, home, name, build) {
@@ -124,7 +131,7 @@ async function startProcess(node, home, name, build) {
   try {
     const logFrom = (await log.stat()).size;
     // A session of its own, so that neither a closed terminal nor Ctrl-C reaches it.
-    const child = spawn(node, [mainOf(name)], {
+    const child = spawn(node, [`--max-semi-space-size=${SEMI_SPACE_MB[name]}`, mainOf(name)], {
       detached: true,
       cwd: home,
       env: environment(home),

@@ -208,7 +208,7 @@ function sayWhatNext(localEnv, uri) {
     [pasted('./bin/surefoot env create my-env --wait'), 'another environment'],
     [pasted('./bin/surefoot env credentials my-env'), 'its users and passwords'],
     [pasted('./bin/surefoot env list'), 'all of them'],
-    [pasted('npm stop'), 'stops everything and keeps the data; npm start goes on'],
+    [pasted('npm stop'), 'stops everything and keeps the data'],
     [pasted('npm run reset -- --yes'), 'removes everything'],
   ];
   const width = Math.max(...commands.map(([command]) => command.length));

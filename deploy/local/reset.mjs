@@ -1,5 +1,5 @@
 import { SetupFailure, runCommand } from './failure.mjs';
-import { homeOf } from './home.mjs';
+import { homeOf, typed } from './home.mjs';
 import { progress } from './progress.mjs';
 import { REPOSITORY } from './repository.mjs';
 import { describeInstallation, removeInstallation } from './stack.mjs';
@@ -16,7 +16,9 @@ await runCommand('npm run reset', async () => {
   const parts = await describeInstallation(home);
   shown.say(`To be removed, with all data in it:\n${parts.map((part) => `  ${part}`).join('\n')}`);
   if (!asked.includes('--yes')) {
-    throw new SetupFailure('nothing was removed', 'npm run reset -- --yes removes it, for good.', { exitCode: 2 });
+    shown.say(`Nothing was removed. This removes it, for good: ${typed('npm run reset -- --yes', home, REPOSITORY)}`);
+    process.exitCode = 2;
+    return;
   }
   await removeInstallation({ home, progress: shown });
   shown.say('Removed. Images in a daemon of yours, and the cache, stay: other installations may use them.');

@@ -1,6 +1,6 @@
 import { takeDown } from './stack.mjs';
 import { runCommand } from './failure.mjs';
-import { homeOf } from './home.mjs';
+import { homeOf, typed } from './home.mjs';
 import { progress } from './progress.mjs';
 import { REPOSITORY } from './repository.mjs';
 
@@ -9,5 +9,5 @@ await runCommand('npm stop', async () => {
   const home = homeOf(REPOSITORY);
   const shown = progress();
   await takeDown({ home, progress: shown });
-  shown.say(`Stopped. The data stays in ${home}; npm start goes on with it.`);
+  shown.say(`Stopped. The data stays in ${home}; ${typed('npm start', home, REPOSITORY)} goes on with it.`);
 });
