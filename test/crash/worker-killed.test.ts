@@ -25,7 +25,8 @@ const KILLS = 20;
 const BLOCKED_SHARE_MAX = 0.75;
 const ROLES_PER_ENVIRONMENT = 5;
 const seed = Number(process.env['SUREFOOT_SEED'] ?? randomInt(2 ** 31));
-const prefix = `killed-${seed.toString(36)}-`;
+/** Also of a replay in the same installation: names are taken once. */
+const prefix = `killed-${Date.now().toString(36)}-`;
 const since = new Date().toISOString();
 
 /** mulberry32: small, and the same everywhere. */
