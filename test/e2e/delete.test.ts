@@ -44,6 +44,21 @@ test('B132: a delete ends open sessions and survives a pool that reconnects all 
   await expect(open.query('select 1')).rejects.toThrow();
 }, 60_000);
 
+test('a login that holds a lock on a neighbour’s database keeps its delete waiting for a moment only', async () => {
+  const hostile = await installation.ready(`hostile-${run}`);
+  const victim = await installation.ready(`victim-${run}`);
+  const login = (await installation.logins(hostile.id))[2]!;
+  const holding = await installation.connect(login);
+  // Any login may change its own settings in any database, and locks that database until its transaction ends.
+  await holding.query('begin read write');
+  await holding.query(`alter role "${login.user}" in database "${victim.connection.database}" set work_mem to '4MB'`);
+  const askedAt = Date.now();
+  await expectRemoved(victim);
+  expect(Date.now() - askedAt).toBeLessThan(10_000);
+  await holding.end().catch(() => undefined);
+  await expectRemoved(hostile);
+}, 60_000);
+
 test('B141: roles that own objects and hold rights in other databases are dropped, and the neighbour loses nothing', async () => {
   const environment = await installation.ready(`owner-${run}`);
   const neighbour = await installation.ready(`neighbour-${run}`);

@@ -3,6 +3,7 @@
  * claim (invariants 7 and 11). A difference refuses new work, names what differs, and opens a case; it is looked at again
  * each time, so that work goes on by itself once the right thing is back in place.
  */
+import { statfsSync } from 'node:fs';
 import type { Catalog, EngineRow, EngineStartAnswer, OpenJob } from '#catalog';
 import {
   acceptPlace,
@@ -17,6 +18,7 @@ import {
 import { EngineAway, findTokens, isStopped, observePin } from '#engines';
 import { CONTROL_DATABASE, readEngineAge, readKnownTokens } from '#fencing';
 import type { Logger, Reason } from '#kernel';
+import { FREE_SPACE_MIN_BYTES } from '#kernel';
 import type { AgeRecord } from '#protocol';
 import { compareAge, pinDifferences, registeringEffects } from '#protocol';
 import type { Client } from '#postgres';
@@ -54,8 +56,13 @@ export class Places {
 
   /** Why a job cannot be claimed now; undefined when nothing is in its way. */
   async hindrance(job: OpenJob, known?: EngineRow): Promise<string | undefined> {
+    const { hostId, home } = this.#settings;
     const [host, engine] = await Promise.all([this.checkHost(), this.#engineHindrance(job, known)]);
-    return host === undefined ? engine : `host ${this.#settings.hostId} is refused: ${host.message}`;
+    if (host !== undefined) return `host ${hostId} is refused: ${host.message}`;
+    const { bavail, bsize } = statfsSync(home);
+    if (bavail * bsize < FREE_SPACE_MIN_BYTES)
+      return `host ${hostId} has less than ${FREE_SPACE_MIN_BYTES / 2 ** 20} MiB free under ${home}`;
+    return engine;
   }
 
   async #engineHindrance(job: OpenJob, known: EngineRow | undefined): Promise<string | undefined> {

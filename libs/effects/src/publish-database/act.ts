@@ -4,6 +4,7 @@
  */
 import { attemptDatabaseName, markText, quoteIdentifier, quoteLiteral } from '#kernel';
 import { guardedBatch, Refusal } from '#fencing';
+import { clearingTheWay } from '../clearing-the-way.ts';
 import { findDatabase } from '../database/observe.ts';
 import type { Act, ActContext } from '../contract.ts';
 import { guardOf } from '../guard.ts';
@@ -17,9 +18,9 @@ export const act: Act<'publish-database'> = (context, spec) =>
         'database_gone',
         `the database that was built (OID ${spec.databaseOid}) is not there under its attempt's name`,
       );
-    // Only the administrator can be on it, and does not come back: the rename waits for the ones that were told to end.
-    await client.query('select pg_terminate_backend(pid) from pg_stat_activity where datid = $1', [spec.databaseOid]);
-    await client.query(statements(context, spec, found.name));
+    await clearingTheWay(context, client, { databaseOid: spec.databaseOid }, () =>
+      client.query(statements(context, spec, found.name)),
+    );
     return { database: spec.names.database };
   });
 

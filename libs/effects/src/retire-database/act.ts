@@ -11,7 +11,7 @@ import { findDatabase } from '../database/observe.ts';
 import { guardOf } from '../guard.ts';
 import type { FoundRole } from '../roles/observe.ts';
 import { findRoles } from '../roles/observe.ts';
-import { endingSessions } from './sessions.ts';
+import { clearingTheWay } from '../clearing-the-way.ts';
 
 export const act: Act<'retire-database'> = (context, spec) =>
   guardedBatch(guardOf(context, spec.environmentId), 'retire-database', async (client) => {
@@ -26,7 +26,7 @@ export const act: Act<'retire-database'> = (context, spec) =>
       );
     const statements = [...closing(spec, roles), ...renaming(context, roles, found)].join('\n');
     const whose = { databaseOid: spec.databaseOid, roleOids: roles.map((role) => role.oid) };
-    await endingSessions(context, client, whose, () => client.query(statements));
+    await clearingTheWay(context, client, whose, () => client.query(statements));
     // Dropped by hand, or half dropped: what is left to do here was done, and what was found is told as drift.
     return {
       ...(found === undefined ? { alreadyAbsent: true } : {}),
