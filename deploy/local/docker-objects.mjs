@@ -1,5 +1,3 @@
-import { lastWords } from './command.mjs';
-
 /**
  * What an installation has in a Docker daemon, told by its label alone: names are shared with everybody.
  *
@@ -59,31 +57,6 @@ export function runningContainers(docker, filters = []) {
  */
 export function runningContainersOf(docker, id) {
   return runningContainers(docker, labelled(id));
-}
-
-/**
- * Starts the engines that `npm stop` has stopped, each by its exact id: the worker, which alone makes and replaces
- * engines, may need one of them to settle what it left behind, before it carries out any request to start one.
- *
- * @param {Docker} docker
- * @param {string} id
- * @param {import('./progress.mjs').Progress} progress
- */
-export async function startStoppedEngines(docker, id, progress) {
-  const engines = [...labelled(id), '--filter', 'label=surefoot.kind=engine'];
-  const exited = [...engines, '--filter', 'status=exited'];
-  const stopped = await docker.ids(['container', 'ls', '--all', '--quiet', '--no-trunc', ...exited]);
-  if (stopped.length === 0) return;
-  /** @type {string[]} */
-  const refusals = [];
-  await progress.step(`start ${stopped.length === 1 ? 'the engine' : `${stopped.length} engines`}`, async () => {
-    for (const container of stopped) {
-      const result = await docker.try(['container', 'start', container]);
-      if (result.code !== 0) refusals.push(`${container.slice(0, 12)} does not start: ${lastWords(result)}`);
-    }
-  });
-  // No reason to end: the worker says what it cannot do without it, and everything else goes on.
-  for (const refusal of refusals) progress.say(`    engine container ${refusal}`);
 }
 
 /**

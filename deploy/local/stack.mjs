@@ -10,7 +10,6 @@ import {
   removeObjects,
   runningContainers,
   runningContainersOf,
-  startStoppedEngines,
   stopContainers,
 } from './docker-objects.mjs';
 import { SetupFailure } from './failure.mjs';
@@ -56,8 +55,7 @@ export function bringUp({ home, progress = terminal() }) {
       await installPackages(progress);
     }
     const build = await buildProgram(progress);
-    const { localEnv, docker, installation } = await bringUpServers(home, progress);
-    await startStoppedEngines(docker, installation.id, progress);
+    const localEnv = await bringUpServers(home, progress);
     await startProcesses(home, build, localEnv, progress);
     return localEnv;
   });
@@ -70,7 +68,7 @@ export function bringUp({ home, progress = terminal() }) {
  * @returns {Promise<Record<string, string>>} what its local.env says
  */
 export function bringUpStack({ home, progress = terminal() }) {
-  return whileLocked(home, async () => (await bringUpServers(home, progress)).localEnv);
+  return whileLocked(home, () => bringUpServers(home, progress));
 }
 
 /**
@@ -82,7 +80,7 @@ async function bringUpServers(home, progress) {
   const docker = await reachDaemon(home, installation, progress);
   await provideImages(docker, installation, cacheFolder(), progress);
   const localEnv = await startStack(home, installation, docker, cacheFolder(), progress);
-  return { localEnv, docker, installation };
+  return localEnv;
 }
 
 /**
