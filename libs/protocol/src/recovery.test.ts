@@ -93,6 +93,7 @@ describe('a receipt that recovery finds', () => {
         'image',
         'probe',
         'remove-container',
+        'remove-engine-files',
         'remove-network',
         'remove-volume',
       ].sort(),
