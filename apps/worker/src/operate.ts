@@ -167,7 +167,8 @@ export async function boundary(
       return 'ended';
     case 'effect': {
       const { environment } = full;
-      const needsLogins = sealedFor(step.effect.kind) !== undefined && environment !== undefined;
+      // Read with the boundary, still sealed, so that the act waits for nothing.
+      const needsLogins = effectTraits(step.effect.kind).needs !== undefined && environment !== undefined;
       const recording = recordEffect(tx, {
         ...ids,
         operationId: claim.operationId,
@@ -225,17 +226,12 @@ async function act(parts: OperateParts, claim: Claim, recorded: Recorded): Promi
   });
 }
 
-/** What the next effect needs to be told, still sealed: read with the boundary, so that the act waits for nothing. */
-function sealedFor(kind: EffectKind): 'password' | 'verifier' | undefined {
-  return kind === 'roles' ? 'verifier' : kind === 'probe' ? 'password' : undefined;
-}
-
 /**
  * Opened only for the effects that need them, only for as long as the effect takes.
  * @returns undefined when one is missing, or was sealed with another key
  */
 function secretsFor(sealingKey: Buffer, { planned, full, logins }: Recorded): EffectSecrets | undefined {
-  const what = sealedFor(planned.kind);
+  const what = effectTraits(planned.kind).needs;
   const { environment } = full;
   if (what === undefined || environment === undefined) return {};
   const opened = (tier: Tier): string => {
