@@ -179,7 +179,8 @@ test('B111: no answer but the credentials holds a password, and the look at them
   const answers = await Promise.all(
     [
       `/v1/environments/${environment.id}`,
-      '/v1/projects/default/environments',
+      // By name: in an installation that is in use it is not on the first page.
+      `/v1/projects/default/environments?name=${name}`,
       `/v1/operations?environment=${environment.id}`,
     ].map(async (path) => JSON.stringify((await installation.request('GET', path)).body)),
   );
