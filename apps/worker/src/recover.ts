@@ -50,6 +50,8 @@ async function settleReceipt(parts: RecoverParts, receipt: Receipt): Promise<voi
   const { effectId, kind, operationId, claimId, token } = receipt;
   const witness = records.readWitness(effectId);
   const recorded = await findEffect(catalog, effectId);
+  if (recorded !== undefined && recorded.operation_id !== operationId)
+    throw new ReceiptUnexplained(`receipt and catalog name different operations for effect ${effectId}`);
   const decision = decideReceipt(
     receipt,
     recorded === undefined
