@@ -4,11 +4,9 @@ import { spawn } from 'node:child_process';
 import { existsSync, openSync, closeSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import type { Settings } from '#settings';
 
 const NAMES = ['gateway', 'worker', 'reconciler'] as const;
-const WORKER = fileURLToPath(new URL('../../dist/apps/worker/src/main.js', import.meta.url));
 
 /** Proportional set size of all of them in MB: a page that several processes map counts in parts. */
 export function memoryMb(settings: Settings): ReadonlyMap<string, number> {
@@ -48,11 +46,12 @@ const STOP_DEADLINE_MS = 30_000;
 export async function restartWorker(settings: Settings, times: number): Promise<readonly number[]> {
   const samples: number[] = [];
   let pid = pidOf(settings, 'worker');
+  const command = commandOf(pid);
   const ready = join(settings.paths.run, 'worker.ready');
   for (let time = 0; time < times; time += 1) {
     await stop(pid);
     const startedAt = performance.now();
-    const worker = start(settings);
+    const worker = start(settings, command);
     pid = worker.pid;
     try {
       await until(() => isReady(ready, pid), 'the worker is not ready', READY_DEADLINE_MS);
@@ -67,11 +66,16 @@ export async function restartWorker(settings: Settings, times: number): Promise<
   return samples;
 }
 
+/** Program and arguments of a process, as the set-up gave them. */
+function commandOf(pid: number): readonly string[] {
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replace(/\0$/, '').split('\0');
+}
+
 /** Like the set-up does it. */
-function start({ home, paths }: Settings): ChildProcess & { readonly pid: number } {
+function start({ home, paths }: Settings, command: readonly string[]): ChildProcess & { readonly pid: number } {
   const { PATH, HOME, TZ, LANG, XDG_RUNTIME_DIR } = process.env;
   const log = openSync(join(paths.log, 'worker.log'), 'a', 0o600);
-  const child = spawn(process.execPath, [WORKER], {
+  const child = spawn(command[0] ?? process.execPath, command.slice(1), {
     cwd: home,
     detached: true,
     env: { PATH, HOME, TZ, LANG, XDG_RUNTIME_DIR, SUREFOOT_HOME: home },

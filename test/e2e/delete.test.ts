@@ -52,10 +52,15 @@ test('a login that holds a lock on a neighbour’s database keeps its delete wai
   // Any login may change its own settings in any database, and locks that database until its transaction ends.
   await holding.query('begin read write');
   await holding.query(`alter role "${login.user}" in database "${victim.connection.database}" set work_mem to '4MB'`);
+  // And may grant something of its own to any role, which locks that role. That session is another one: the first is ended.
+  const owner = await installation.connect((await installation.logins(hostile.id))[0]!);
+  await owner.query('create table bait (n integer)');
+  await owner.query('begin');
+  await owner.query(`grant select on bait to "${victim.connection.users.app}"`);
   const askedAt = Date.now();
   await expectRemoved(victim);
-  expect(Date.now() - askedAt).toBeLessThan(10_000);
-  await holding.end().catch(() => undefined);
+  expect(Date.now() - askedAt).toBeLessThan(15_000);
+  await Promise.all([holding, owner].map((client) => client.end().catch(() => undefined)));
   await expectRemoved(hostile);
 }, 60_000);
 

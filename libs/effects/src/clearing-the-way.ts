@@ -1,12 +1,12 @@
 /**
- * Who keeps a rename or a drop of a database waiting, and how it is ended.
+ * Who keeps a rename or a drop of a database, or a drop of roles, waiting, and how it is ended.
  *
  * Sessions on it: PostgreSQL helps. The statement takes its lock first, which keeps new sessions out, and then waits up to
  * five seconds for the ones that are there (CountOtherDBBackends in its source). So sessions are ended on our own connection
  * before it, and by another connection *while* it waits; a pool that reconnects all the time cannot get in between.
  *
- * Locks on it: any login can hold one on any database of the engine, with an open `ALTER ROLE itself IN DATABASE …`. A
- * session of a login that keeps us waiting for more than a second is ended; the queue for a lock is fair, so it is our turn
+ * Locks: any login can hold one on any database or role of the engine, with an open `ALTER ROLE itself IN DATABASE …` or
+ * `GRANT … TO` somebody. A session of a login that keeps us waiting for more than a second is ended; the queue for a lock is fair, so it is our turn
  * then.
  */
 import { setTimeout } from 'node:timers/promises';
@@ -20,7 +20,7 @@ const SWEEP_INTERVAL_MS = 50;
 const BLOCKERS_AFTER_MS = 1_000;
 
 interface Whose {
-  readonly databaseOid: number;
+  readonly databaseOid?: number;
   /** Sessions of these roles end too, wherever they are. */
   readonly roleOids?: readonly number[];
 }
@@ -48,8 +48,8 @@ export async function clearingTheWay<T>(
 async function endSessions(client: Client, { databaseOid, roleOids = [] }: Whose): Promise<void> {
   await client.query(
     /* sql */ `select pg_terminate_backend(pid) from pg_stat_activity
-                where pid <> pg_backend_pid() and (datid = $1 or usesysid = any ($2::oid[]))`,
-    [databaseOid, roleOids],
+                where pid <> pg_backend_pid() and (datid = $1::oid or usesysid = any ($2::oid[]))`,
+    [databaseOid ?? null, roleOids],
   );
 }
 

@@ -5,7 +5,7 @@
  * read is an error and never "no receipt" (7).
  */
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { lstatSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isUuid } from '#kernel';
 import type { Receipt, Witness } from '#protocol';
@@ -109,6 +109,8 @@ function encode(record: Receipt | Witness): string {
 function decode(path: string): Untrusted {
   let envelope: Envelope | null;
   try {
+    // A pipe would be waited for, and a link leads elsewhere: neither is what we published.
+    if (!lstatSync(path).isFile()) throw new TypeError('it is not a file');
     envelope = JSON.parse(readFileSync(path, 'utf8')) as Envelope | null;
   } catch (cause) {
     throw new UnreadableRecord(path, 'it cannot be opened or is not JSON', { cause });

@@ -7,7 +7,7 @@ test('JSON comes out as it went in', () => {
   fc.assert(
     fc.property(fc.jsonValue({ stringUnit: 'grapheme' }), (value) => {
       const text = JSON.stringify(value);
-      fc.pre(!text.includes('__proto__'));
+      fc.pre(!text.includes('__proto__') && !text.includes('constructor'));
       expect(parseJsonBody(Buffer.from(text))).toEqual(JSON.parse(text));
     }),
   );
@@ -22,6 +22,7 @@ test.each([
   ['a byte that is not UTF-8', Buffer.from([0x22, 0xff, 0x22])],
   ['a UTF-8 sequence that is cut', Buffer.from([0x22, 0xe6, 0x97, 0x22])],
   ['a field named __proto__', Buffer.from('{"labels":{"__proto__":{"a":1}}}')],
+  ['a field named constructor', Buffer.from('{"labels":{"constructor":"a"}}')],
   ['__proto__ behind an escape', Buffer.from('{"\\u005f_proto__":1}')],
 ])('%s is refused as invalid_json', (_what, bytes) => {
   expect(() => parseJsonBody(bytes)).toThrow(Problem);

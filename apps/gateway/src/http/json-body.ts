@@ -16,7 +16,8 @@ export function parseJsonBody(bytes: Buffer): unknown {
 }
 
 function refusePrototype(key: string, value: unknown): unknown {
-  if (key === '__proto__') throw new Problem('invalid_json', 'a field cannot be named __proto__');
+  // What every object has by itself is lost on the way through it, and nothing that was asked for may be lost silently.
+  if (key === '__proto__' || key === 'constructor') throw new Problem('invalid_json', `a field cannot be named ${key}`);
   return value;
 }
 

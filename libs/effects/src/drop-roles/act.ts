@@ -5,6 +5,7 @@ import { quoteIdentifier } from '#kernel';
 import type { Client } from '#postgres';
 import { errorCode } from '#postgres';
 import { guardedBatch, Refusal } from '#fencing';
+import { clearingTheWay } from '../clearing-the-way.ts';
 import type { Act } from '../contract.ts';
 import { guardOf } from '../guard.ts';
 import type { FoundRole } from '../roles/observe.ts';
@@ -19,7 +20,8 @@ export const act: Act<'drop-roles'> = (context, spec) =>
     );
     if (foreign !== undefined)
       throw new Refusal('foreign_object', `role ${foreign.name} (OID ${foreign.oid}) is not this environment's`);
-    if (roles.length > 0) await drop(client, roles);
+    const whose = { roleOids: roles.map((role) => role.oid) };
+    if (roles.length > 0) await clearingTheWay(context, client, whose, () => drop(client, roles));
     return roles.length === wanted.length ? {} : { alreadyAbsent: wanted.length - roles.length };
   });
 
