@@ -59,7 +59,7 @@ async function one<Row extends object>(text: string): Promise<Row> {
   return rows[0]!;
 }
 
-test('the first run makes everything, the second finds it', async () => {
+test('B157: the first run makes everything, the second finds it and changes nothing', async () => {
   const first = await setUp();
   expect(first).toMatchObject({ code: 0, stderr: '' });
   expect(first.stdout).toContain('requested engine main from postgres:17 on port 15999');

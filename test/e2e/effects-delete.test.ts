@@ -76,7 +76,7 @@ describe('sessions', () => {
     for (const client of [...idle, busy]) await expect(client.query('select 1')).rejects.toThrow();
   });
 
-  test('of its logins are ended wherever they are, and the neighbour’s are not', async () => {
+  test('B144: of its logins are ended wherever they are, and the neighbour’s are not', async () => {
     const env = await made('elsewhere');
     await letIn(env);
     const theirs = await world.login(neighbour, 'app');
