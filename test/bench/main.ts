@@ -16,7 +16,7 @@ import { memoryMb, restartWorker } from './processes.ts';
 import { Product } from './product.ts';
 import { RecordTimes } from './record-times.ts';
 import type { Goal, Measure, Phase, Report, Unmeasured } from './report.ts';
-import { alone, beside, machine, renderMeasures, renderPhases } from './report.ts';
+import { against, alone, beside, machine, renderMeasures, renderPhases } from './report.ts';
 import { summarise } from './statistics.ts';
 import { phasesOf } from './where-time-goes.ts';
 
@@ -153,7 +153,7 @@ function manyAgainstFew(many: CreatesAndDeletes['creates'], few: CreatesAndDelet
   const ours = (pairs: CreatesAndDeletes['creates']): readonly number[] =>
     pairs.map(({ ours: sample }) => sample.endedAt - sample.sentAt);
   const meanwhile = [few, many].map((pairs) => summarise(pairs.map(({ baselineMs }) => baselineMs)).median.toFixed(0));
-  return beside(
+  return against(
     {
       name: 'create, 10,000 environments against 10',
       unit: 'ms',

@@ -77,8 +77,8 @@ export function alone(what: Pick<Measure, 'name' | 'unit' | 'goal' | 'note'>, sa
   };
 }
 
-/** A measure whose samples were taken in turns with a baseline's: the two lists belong together pair by pair. */
-export function beside(
+/** A measure against another: the ratio is of the medians. */
+export function against(
   what: Pick<Measure, 'name' | 'unit' | 'goal' | 'note'>,
   samples: readonly number[],
   baselineName: string,
@@ -87,18 +87,19 @@ export function beside(
   const summary = summarise(samples);
   const baseline = summarise(baselineSamples);
   const ratio = summary.median / baseline.median;
-  const pairs = samples.flatMap((sample, index) => {
-    const other = baselineSamples[index];
-    return other === undefined ? [] : [sample / other];
-  });
   return {
     ...what,
     ...summary,
     baseline: { name: baselineName, ...baseline },
     ratio,
-    ratioOfPairs: summarise(pairs),
     ...(what.goal === undefined ? {} : { met: isMet(what.goal, summary.median, ratio) }),
   };
+}
+
+/** The same for samples that were taken in turns, so that the two lists belong together pair by pair. */
+export function beside(...[what, samples, baselineName, baselineSamples]: Parameters<typeof against>): Measure {
+  const pairs = samples.map((sample, index) => sample / (baselineSamples[index] ?? NaN));
+  return { ...against(what, samples, baselineName, baselineSamples), ratioOfPairs: summarise(pairs) };
 }
 
 function isMet(goal: Goal, median: number, ratio: number | undefined): boolean {
