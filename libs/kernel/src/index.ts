@@ -1,3 +1,4 @@
+export { connectionUri } from './connection-uri.ts';
 export { isUuid } from './ids.ts';
 export {
   CLAIM_DEADLINE_MS,

@@ -1,3 +1,4 @@
+export { loginAad, registryAad, serviceSecretAad } from './aads.ts';
 export { enginePlace, socketFolder } from './engine-place.ts';
 export { hostLockFiles } from './host-lock-files.ts';
 export { homePaths } from './home-paths.ts';

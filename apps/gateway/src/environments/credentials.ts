@@ -1,11 +1,11 @@
 import { type CatalogSource, loginsToShow, type ShownEnvironment, writeAudit } from '#catalog';
 import { Problem } from '#kernel';
 import type { EnvironmentState } from '#protocol';
-import { open } from '#settings';
+import { loginAad, open } from '#settings';
 import type { Principal } from '../access/principal.ts';
 import { commit } from '../commit.ts';
 import type { CredentialsView } from '../schemas/environment.ts';
-import { connectionUri, loginAad } from './environment-view.ts';
+import { hostUri } from './environment-view.ts';
 
 /** In which logins work: what is shown is meant to be used. */
 const SHOWN_IN: readonly EnvironmentState[] = ['ready', 'degraded', 'updating'];
@@ -36,7 +36,7 @@ export class Credentials {
     return {
       logins: sealed.map(({ tier, user_name: user, password_sealed }) => {
         const password = open(key, password_sealed, loginAad(id, tier, 'password'));
-        return { tier, user, password, uri: connectionUri(environment, { user, password }, this.#caFile) };
+        return { tier, user, password, uri: hostUri(environment, { user, password }, this.#caFile) };
       }),
     };
   }

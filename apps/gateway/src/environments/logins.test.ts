@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { environmentNames } from '#kernel';
-import { open } from '#settings';
-import { loginAad } from './environment-view.ts';
+import { loginAad, open } from '#settings';
 import { newLogins, randomPassword } from './logins.ts';
 
 test('a password has 28 letters and digits, no two the same', () => {

@@ -3,8 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { LoginToCreate } from '#catalog';
 import { type EnvironmentNames, TIERS } from '#kernel';
 import { scramVerifier } from '#postgres';
-import { seal } from '#settings';
-import { loginAad } from './environment-view.ts';
+import { loginAad, seal } from '#settings';
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 /** 62^28 is 166 bits; letters and digits alone need no escaping in any file or address. */
