@@ -25,15 +25,19 @@ import {
 const READY_MS = 120_000;
 const LOOPBACK = '127.0.0.1';
 
+/** Below the range from which the kernel lends ports to outgoing connections. */
+const SERVICE_PORTS = '20000-29999';
+
 /**
  * Fills in what `local.env` does not say yet, and keeps what it says.
  *
  * @param {string} home
  * @param {Installation} installation
  * @param {Docker} docker
+ * @param {boolean} isHostClosed
  * @returns {Promise<Record<string, string>>}
  */
-async function settleLocalEnv(home, installation, docker) {
+async function settleLocalEnv(home, installation, docker, isHostClosed) {
   const kept = await readLocalEnv(home);
   const [gateway, catalog, broker, engine] = await chooseFreePorts(4);
   const settled = {
@@ -43,6 +47,7 @@ async function settleLocalEnv(home, installation, docker) {
     SUREFOOT_CATALOG_URL: `postgresql://surefoot:${newPassword()}@${LOOPBACK}:${catalog}/surefoot`,
     SUREFOOT_BROKER_URL: `amqp://surefoot:${newPassword()}@${LOOPBACK}:${broker}`,
     SUREFOOT_ENGINE_PORT: String(engine),
+    ...(isHostClosed ? { SUREFOOT_SERVICE_PORTS: SERVICE_PORTS } : {}),
     ...kept,
     // These follow from what was decided for the installation, whatever the file says.
     SUREFOOT_INSTALLATION: installation.id,
@@ -60,10 +65,11 @@ async function settleLocalEnv(home, installation, docker) {
  * @param {Docker} docker
  * @param {string} cache
  * @param {import('./progress.mjs').Progress} progress
+ * @param {boolean} isHostClosed to its containers: only then are ports offered for services
  * @returns {Promise<Record<string, string>>} what local.env says
  */
-export async function startStack(home, installation, docker, cache, progress) {
-  const localEnv = await settleLocalEnv(home, installation, docker);
+export async function startStack(home, installation, docker, cache, progress, isHostClosed) {
+  const localEnv = await settleLocalEnv(home, installation, docker, isHostClosed);
   keepOneWayForms(installation, localEnv);
   await writeInstallation(home, installation);
   const compose = new ComposeStack(await findCompose(cache, progress), docker, variablesOf(installation, localEnv));

@@ -40,6 +40,18 @@ export async function reachDaemon(home, installation, progress, env = process.en
 }
 
 /**
+ * A daemon of another user without root, or in a virtual machine, keeps its networks where our firewall does not reach.
+ *
+ * @param {Docker} docker
+ * @param {Installation} installation
+ */
+export async function isOnThisNetwork(docker, { docker: daemon }) {
+  if (daemon?.private) return true;
+  const info = await docker.run(['info', '--format', '{{.OperatingSystem}} {{.SecurityOptions}}']);
+  return !/Docker Desktop|name=rootless/.test(info);
+}
+
+/**
  * @param {Installation} installation
  * @param {string | undefined} wish
  * @param {import('./progress.mjs').Progress} progress

@@ -7,7 +7,7 @@ import { SetupFailure } from './failure.mjs';
  * What is ours is told by its addresses: only our daemon makes interfaces in the installation's block.
  */
 
-const TABLES = /** @type {const} */ (['nat', 'filter']);
+const TABLES = /** @type {const} */ (['nat', 'filter', 'mangle']);
 
 /**
  * A daemon only creates its default bridge by itself when that has the default name, which is the machine's.
@@ -68,7 +68,7 @@ async function foreignRules(block) {
   const interfaces = await ourInterfaces(block);
   const foreign = async (/** @type {string} */ table) =>
     (await rulesOf(table)).filter((rule) => !concerns(rule, block, interfaces));
-  return { nat: await foreign('nat'), filter: await foreign('filter') };
+  return { nat: await foreign('nat'), filter: await foreign('filter'), mangle: await foreign('mangle') };
 }
 
 /**

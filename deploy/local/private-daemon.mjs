@@ -7,6 +7,7 @@ import { tryCommand } from './command.mjs';
 import { askDaemon, socketOf } from './docker-cli.mjs';
 import { replaceFile } from './durable-file.mjs';
 import { SetupFailure } from './failure.mjs';
+import { closeHost } from './host-firewall.mjs';
 import { shortId } from './installation.mjs';
 import { ensureBridge, removeNetworkTraces, withForeignRulesKept } from './machine-network.mjs';
 import { argumentsOf, endProcess, identify, waitUntil } from './running-process.mjs';
@@ -79,6 +80,8 @@ export async function startPrivateDaemon(home, installation, progress) {
     await removeStalePidFiles(at);
     await replaceFile(at.settings, settings(at, installation));
     await ensureBridge(bridgeName(installation), installation.block);
+    // Before its containers come back with it. Whether it could be done is asked once more, and told, when it runs.
+    await closeHost(installation);
     await withForeignRulesKept(installation.block, () => launch(at, host));
   });
 }

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { PROCESSES, startProcesses, stopProcesses } from './app-processes.mjs';
 import { startStack } from './catalog-and-broker.mjs';
 import { Docker, askDaemon } from './docker-cli.mjs';
-import { reachDaemon } from './docker-daemon.mjs';
+import { isOnThisNetwork, reachDaemon } from './docker-daemon.mjs';
 import {
   objectsOf,
   removeContainers,
@@ -13,6 +13,7 @@ import {
   stopContainers,
 } from './docker-objects.mjs';
 import { SetupFailure } from './failure.mjs';
+import { closeHost, openHost } from './host-firewall.mjs';
 import { isHome, lockHome, prepareHome, removeHome } from './home.mjs';
 import { provideImages } from './images.mjs';
 import { openInstallation, readInstallation } from './installation.mjs';
@@ -79,8 +80,21 @@ async function bringUpServers(home, progress) {
   const installation = await openInstallation(home);
   const docker = await reachDaemon(home, installation, progress);
   await provideImages(docker, installation, cacheFolder(), progress);
-  const localEnv = await startStack(home, installation, docker, cacheFolder(), progress);
+  const open = (await isOnThisNetwork(docker, installation))
+    ? await closeHost(installation)
+    : 'the Docker daemon has a network of its own';
+  const localEnv = await startStack(home, installation, docker, cacheFolder(), progress, open === undefined);
+  if (open !== undefined) progress.say(`  ${openHostNotice(open, localEnv.SUREFOOT_SERVICE_PORTS)}`);
   return localEnv;
+}
+
+/**
+ * @param {string} why
+ * @param {string | undefined} ports
+ */
+function openHostNotice(why, ports) {
+  if (ports === undefined || ports === '') return `Services will have no published ports here: ${why}.`;
+  return `This machine is not closed to services with published ports: ${why}, and SUREFOOT_SERVICE_PORTS is set.`;
 }
 
 /**
@@ -145,6 +159,7 @@ export async function removeInstallation({ home, progress = terminal() }) {
         'start that daemon, then run this again.',
       );
     }
+    await openHost(installation);
     await removeSocketFolder(shortSocketFolder(installation));
     await removeHome(home);
   });
