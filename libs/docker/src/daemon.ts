@@ -6,10 +6,12 @@
  * that is read slowly holds up no other call (FIELD-CASES B061).
  */
 import { Agent } from 'node:http';
+import type { LogLine, LogQuery } from '#kernel';
 import type Dockerode from 'dockerode';
 import type { ContainerRequest } from './container-request.ts';
 import { createBody } from './container-request.ts';
 import { classifyDaemonError, DaemonError, isDaemonError } from './errors.ts';
+import { openLog, readLog } from './log-stream.ts';
 import { followPull } from './pull.ts';
 
 export type ContainerInfo = Dockerode.ContainerInspectInfo;
@@ -181,6 +183,24 @@ export class Daemon {
       client.getContainer(id).logs({ stdout: true, stderr: true, follow: false, tail: lines, abortSignal }),
     );
     return readFrames(frames);
+  }
+
+  /**
+   * The log of a container, with the time of each line. It ends when there is no more, or, followed, when the container
+   * stops; a daemon that goes away in between is an error. Lines wait until they are taken.
+   * @param terminal whether the container has one (`Config.Tty`)
+   * @param ending ends it, with an error, also while nothing comes: a daemon that dies may say nothing more, so whoever
+   *   does not follow has a deadline
+   */
+  async logs(
+    id: string,
+    { terminal, ...query }: LogQuery & { readonly terminal: boolean },
+    ending: AbortSignal,
+  ): Promise<AsyncGenerator<readonly LogLine[]>> {
+    const stream = await this.#call((client, abortSignal) =>
+      openLog(client, id, query, AbortSignal.any([abortSignal, ending])),
+    );
+    return readLog(stream, terminal);
   }
 
   async #find<T>(send: Send<T>): Promise<T | undefined> {

@@ -35,3 +35,13 @@ export type { ExitCode, FieldFault, ProblemCode } from './problems.ts';
 export { markLabels, markText, parseMark } from './marks.ts';
 export type { Mark } from './marks.ts';
 export type { Logger, LogFields } from './logger.ts';
+export {
+  LOG_ANSWER_MAX_BYTES,
+  LOG_ENDS,
+  LOG_FOLLOW_MAX_MS,
+  LOG_LINE_MAX_BYTES,
+  LOG_STREAMS_MAX,
+  LOG_TAIL_DEFAULT,
+  LOG_TAIL_MAX,
+} from './service-logs.ts';
+export type { LogEnd, LogLine, LogQuery } from './service-logs.ts';

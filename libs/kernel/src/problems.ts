@@ -35,6 +35,8 @@ export const PROBLEMS = {
   rate_limited: { status: 429, exit: 3, title: 'Too many requests' },
   internal: { status: 500, exit: 1, title: 'The server failed' },
   catalog_unavailable: { status: 503, exit: 5, title: 'The catalog cannot be reached' },
+  host_unavailable: { status: 503, exit: 5, title: 'The host does not answer' },
+  daemon_unreachable: { status: 503, exit: 5, title: 'The Docker daemon of the host cannot be reached' },
 } as const satisfies Record<string, ProblemKind>;
 
 export type ProblemCode = keyof typeof PROBLEMS;
