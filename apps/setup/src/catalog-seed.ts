@@ -1,6 +1,6 @@
 /** First rows of the catalog, and the request for the first engine. */
 import { createHash, randomUUID } from 'node:crypto';
-import { hostIdentity, requestFirstEngine, seedCatalog, type Catalog } from '#catalog';
+import { hostIdentity, requestFirstEngine, requestServiceRules, seedCatalog, type Catalog } from '#catalog';
 import { InvalidSettings, type Settings } from '#settings';
 import { prepareIdentity, type Say } from './host-state.ts';
 
@@ -14,7 +14,15 @@ export async function fillCatalog(catalog: Catalog, settings: Settings, say: Say
   const known = await catalog.transaction((tx) => hostIdentity(tx, hostId));
   const seed = {
     installation,
-    host: { id: hostId, identity: known ?? prepareIdentity(paths.epoch) },
+    host: {
+      id: hostId,
+      identity: known ?? prepareIdentity(paths.epoch),
+      services: {
+        networksMax: settings.serviceNetworksMax,
+        address: settings.serviceAddress,
+        ports: settings.servicePorts,
+      },
+    },
     project: { id: randomUUID(), name: PROJECT },
     adminKey: { id: randomUUID(), name: ADMIN_KEY, hash: createHash('sha256').update(apiKey).digest() },
   };
@@ -35,4 +43,11 @@ export async function requestEngine(catalog: Catalog, settings: Settings, say: S
   };
   if (await catalog.transaction((tx) => requestFirstEngine(tx, engine)))
     say(`requested engine ${ENGINE} from ${settings.engineImage} on port ${settings.enginePort}`);
+}
+
+/** Engines of an older installation let no services in; see planEngineRules. */
+export async function requestRules(catalog: Catalog, { hostId }: Settings, say: Say): Promise<void> {
+  const ids = { operationId: randomUUID(), jobId: randomUUID() };
+  if (await catalog.transaction((tx) => requestServiceRules(tx, hostId, ids)))
+    say('requested the rules that let services reach the engine');
 }

@@ -5,7 +5,7 @@
 import { declareTopology, jobTopology } from '#broker';
 import { Catalog, migrateCatalog } from '#catalog';
 import { homeFromEnvironment, loadSettings, type Settings } from '#settings';
-import { fillCatalog, requestEngine } from './catalog-seed.ts';
+import { fillCatalog, requestEngine, requestRules } from './catalog-seed.ts';
 import { makeAuthority } from './certificate-authority.ts';
 import { makeFolders, makeSealingKey, type Say } from './host-state.ts';
 
@@ -22,6 +22,7 @@ async function setUp(settings: Settings, say: Say): Promise<void> {
     await fillCatalog(catalog, settings, say);
     // Last: whoever sees the engine's operation finds everything that it needs.
     await requestEngine(catalog, settings, say);
+    await requestRules(catalog, settings, say);
   } finally {
     await catalog.close();
   }

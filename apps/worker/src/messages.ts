@@ -40,6 +40,13 @@ export interface ActReply {
   readonly result: ActResult;
 }
 
+/** Runner → guardian → worker: how far it is, for people. */
+export interface ProgressReply {
+  readonly type: 'progress';
+  readonly effectId: string;
+  readonly text: string;
+}
+
 /** Runner → guardian → worker: it can take a request. Said again by the runner that replaces a dead one. */
 export interface ReadyReply {
   readonly type: 'ready';
@@ -52,7 +59,7 @@ export interface LostReply {
   readonly why: 'deadline' | 'runner-ended';
 }
 
-export type Reply = ActReply | ReadyReply | LostReply;
+export type Reply = ActReply | ProgressReply | ReadyReply | LostReply;
 
 export function send(stream: Writable, message: Request | Reply): void {
   stream.write(`${JSON.stringify(message)}\n`);

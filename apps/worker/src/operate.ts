@@ -8,24 +8,26 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import type { Catalog, Claim, EngineFinding, LoginRow, OperationInFull, Tx } from '#catalog';
+import type { Catalog, Claim, EffectRow, EngineFinding, OperationInFull, Tx } from '#catalog';
 import {
   blockOperation,
   finishOperation,
-  loadLogins,
   loadOperation,
+  noteProgress,
   recordEffect,
   settleEffect,
   settleUnstarted,
 } from '#catalog';
-import type { EffectSecrets } from '#effects';
-import type { JsonObject, Logger, Tier } from '#kernel';
+import type { JsonObject, Logger } from '#kernel';
 import { CLAIM_DEADLINE_MS, EFFECT_DEADLINE_MS } from '#kernel';
-import type { EffectFacts, EffectKind, Pin, PlannedEffect, Situation } from '#protocol';
+import type { EffectKind, EffectSpecs, Pin, PlannedEffect, Situation } from '#protocol';
 import { effectTraits, nextStep, RECORD_VERSION } from '#protocol';
 import type { RecordFolders } from '#receipts';
 import type { Settings } from '#settings';
-import { enginePlace, open, SealBroken } from '#settings';
+import { enginePlace } from '#settings';
+import type { Sealed } from './effect-secrets.ts';
+import { loadSealed, openSealed } from './effect-secrets.ts';
+import type { ActRequest } from './messages.ts';
 import type { ActAnswer, Pair } from './pair.ts';
 import { persistently } from './persistently.ts';
 import type { KnownOutcome } from './settlement.ts';
@@ -53,7 +55,7 @@ interface Recorded {
   readonly token: string;
   readonly planned: PlannedEffect;
   readonly full: OperationInFull;
-  readonly logins: readonly LoginRow[];
+  readonly sealed: Sealed;
 }
 
 interface Known extends KnownOutcome {
@@ -166,9 +168,7 @@ export async function boundary(
       await blockOperation(tx, claim, step.reason, { kind: step.reason.code, evidence: {} });
       return 'ended';
     case 'effect': {
-      const { environment } = full;
       // Read with the boundary, still sealed, so that the act waits for nothing.
-      const needsLogins = effectTraits(step.effect.kind).needs !== undefined && environment !== undefined;
       const recording = recordEffect(tx, {
         ...ids,
         operationId: claim.operationId,
@@ -179,9 +179,9 @@ export async function boundary(
         spec: step.effect.spec as unknown as JsonObject,
         resource: resourceOf(full),
       });
-      const [answer, logins] = await Promise.all([recording, needsLogins ? loadLogins(tx, environment.id) : []]);
+      const [answer, sealed] = await Promise.all([recording, loadSealed(tx, step.effect, full)]);
       if (answer === 'conflict') return 'lost';
-      return { ...ids, planned: step.effect, full, logins };
+      return { ...ids, planned: step.effect, full, sealed };
     }
     default:
       return step satisfies never;
@@ -192,10 +192,10 @@ const NEVER = new AbortController().signal;
 
 /** Receipt, then the act. */
 async function act(parts: OperateParts, claim: Claim, recorded: Recorded): Promise<ActAnswer> {
-  const { settings, sealingKey, records, pair } = parts;
+  const { settings, sealingKey, catalog, records, pair } = parts;
   const { effectId, token, planned, full } = recorded;
   const resource = resourceOf(full);
-  const secrets = secretsFor(sealingKey, recorded);
+  const secrets = openSealed(sealingKey, settings, recorded);
   // Nothing has been begun: one environment's broken secret fails that environment, and nobody else.
   if (secrets === undefined)
     return { outcome: 'refused', reason: { code: 'secret_unreadable', message: 'a stored credential does not open' } };
@@ -214,7 +214,7 @@ async function act(parts: OperateParts, claim: Claim, recorded: Recorded): Promi
     token,
     createdAt: new Date().toISOString(),
   });
-  return pair.act({
+  const request: ActRequest = {
     type: 'act',
     claimId: claim.claimId,
     kind: planned.kind,
@@ -223,32 +223,11 @@ async function act(parts: OperateParts, claim: Claim, recorded: Recorded): Promi
     inHand: { token, effectId, attempt: claim.attempt, claimNumber: claim.claimNumber, resource },
     secrets,
     deadlineMs: deadlineOf(planned.kind),
-  });
-}
-
-/**
- * Opened only for the effects that need them, only for as long as the effect takes.
- * @returns undefined when one is missing, or was sealed with another key
- */
-function secretsFor(sealingKey: Buffer, { planned, full, logins }: Recorded): EffectSecrets | undefined {
-  const what = effectTraits(planned.kind).needs;
-  const { environment } = full;
-  if (what === undefined || environment === undefined) return {};
-  const opened = (tier: Tier): string => {
-    const login = logins.find((candidate) => candidate.tier === tier);
-    const sealed = what === 'password' ? login?.password_sealed : login?.verifier_sealed;
-    const aad = `login:${environment.id}:${tier}:${what}`;
-    // The columns are emptied with the environment, so null is possible whatever the row's type says of a living one.
-    if (!(sealed instanceof Uint8Array)) throw new SealBroken(aad);
-    return open(sealingKey, sealed, aad);
   };
-  try {
-    const all = { migrate: opened('migrate'), app: opened('app'), readonly: opened('readonly') };
-    return what === 'password' ? { passwords: all } : { verifiers: all };
-  } catch (error) {
-    if (error instanceof SealBroken) return undefined;
-    throw error;
-  }
+  return pair.act(request, (text) => {
+    // For people alone: one that does not get through is followed by another.
+    noteProgress(catalog, claim.operationId, claim.claimId, text).catch(() => undefined);
+  });
 }
 
 function resourceOf({ engine, environment }: OperationInFull): string {
@@ -256,17 +235,29 @@ function resourceOf({ engine, environment }: OperationInFull): string {
 }
 
 /** What an engine operation has found out by its end: the pin, and the rule generation in force. */
-function findingOf({ situation }: OperationInFull): EngineFinding | undefined {
-  const facts = (kind: string): EffectFacts | undefined =>
-    situation.effects.findLast((effect) => effect.kind === kind && effect.outcome === 'applied')?.facts;
-  const ready = facts('engine-ready');
-  const rules = facts('rule-file');
-  // A start that finds the engine as it was pinned makes no new generation.
-  if (situation.subject.type !== 'engine' || ready === undefined || rules === undefined) return undefined;
+function findingOf({ situation, effects }: OperationInFull): EngineFinding | undefined {
+  if (situation.subject.type !== 'engine') return undefined;
+  const settled = (kind: EffectKind): EffectRow | undefined =>
+    effects.findLast((effect) => effect.kind === kind && effect.outcome === 'applied');
+  const ready = settled('engine-ready');
+  const rules = settled('rule-file');
+  // A start finds the engine as it was pinned, and makes no new generation of anything.
+  if (rules === undefined) return undefined;
+  const { profiles } = rules.spec as unknown as EffectSpecs['rule-file'];
   return {
-    pin: ready['pin'] as unknown as Pin,
-    extensions: ready['extensions'] as readonly string[],
-    ruleGeneration: { generation: rules['generation'] as number, digest: rules['digest'] as string },
+    ...(ready === undefined
+      ? {}
+      : {
+          pinned: {
+            pin: ready.facts['pin'] as unknown as Pin,
+            extensions: ready.facts['extensions'] as readonly string[],
+          },
+        }),
+    ruleGeneration: {
+      generation: rules.facts['generation'] as number,
+      digest: rules.facts['digest'] as string,
+      profiles: profiles.map(({ name }) => name),
+    },
   };
 }
 

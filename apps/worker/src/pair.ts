@@ -28,6 +28,7 @@ export type ActAnswer = ActResult | { readonly outcome: 'lost'; readonly why: st
 interface Waiting {
   readonly effectId: string;
   readonly resolve: (answer: ActAnswer) => void;
+  readonly onProgress: (text: string) => void;
   readonly timer: NodeJS.Timeout;
 }
 
@@ -72,14 +73,14 @@ export class Pair {
   }
 
   /** One effect. Never rejects: whatever happens to the processes, the answer is a result or `lost`. */
-  act(request: ActRequest): Promise<ActAnswer> {
+  act(request: ActRequest, onProgress: (text: string) => void): Promise<ActAnswer> {
     return new Promise((resolve) => {
       const timer = startTimer(() => {
         this.#log.error('guardian does not answer and is killed', { effectId: request.inHand.effectId });
         // The runner goes with it, by its parent-death signal; the answer comes from `close`.
         this.#guardian.kill('SIGKILL');
       }, request.deadlineMs + GUARDIAN_MARGIN_MS);
-      this.#waiting = { effectId: request.inHand.effectId, resolve, timer };
+      this.#waiting = { effectId: request.inHand.effectId, resolve, onProgress, timer };
       this.#write(request);
     });
   }
@@ -136,6 +137,9 @@ export class Pair {
         return;
       case 'acted':
         this.#answer(reply.effectId, reply.result);
+        return;
+      case 'progress':
+        if (this.#waiting?.effectId === reply.effectId) this.#waiting.onProgress(reply.text);
         return;
       case 'lost':
         // The runner that replaces the dead one says `ready` again.

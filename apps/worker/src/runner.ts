@@ -47,6 +47,7 @@ async function act(request: ActRequest): Promise<void> {
     secrets,
     connections,
     deadlineMs: Math.max(deadlineMs - MARGIN_MS, MARGIN_MS),
+    progress: (text) => send(process.stdout, { type: 'progress', effectId: inHand.effectId, text }),
   };
   const result = await perform(context, request);
   if (result.outcome !== 'unknown') {

@@ -7,16 +7,31 @@ export { CatalogListener, OUTBOX_CHANNEL } from './listener.ts';
 export { findEngine, listEngines, listProjects } from './listings.ts';
 export { assertCatalogVersion, CatalogVersionMismatch, migrateCatalog } from './migrate.ts';
 export type { EngineEntity } from './entities/engine.ts';
-export type { EffectRow, EngineRow, EnvironmentRow, LoginRow, OperationRow } from './rows.ts';
+export type {
+  EffectRow,
+  EngineRow,
+  EnvironmentRow,
+  LoginRow,
+  OperationRow,
+  ServiceObservation,
+  ServiceState,
+} from './rows.ts';
 export { acceptEnvironmentCreate, acceptEnvironmentDelete, EnvironmentIdUsed } from './statements/accept.ts';
-export type { Acceptance, LoginToCreate } from './statements/accept.ts';
+export type { Acceptance, LoginToCreate, ServiceToCreate } from './statements/accept.ts';
 export { acceptPlace, engineAge, hostAge, refusePlace } from './statements/ages.ts';
 export type { CatalogAge } from './statements/ages.ts';
 export { writeAudit } from './statements/audit.ts';
 export { cancelOperation } from './statements/cancel.ts';
 export { claimJob, liveClaim, requeueOperation } from './statements/claims.ts';
 export type { Claim, ClaimAnswer } from './statements/claims.ts';
-export { findEffect, recordEffect, settleEffect, settleUnstarted, tokensOfClaim } from './statements/effects.ts';
+export {
+  findEffect,
+  noteProgress,
+  recordEffect,
+  settleEffect,
+  settleUnstarted,
+  tokensOfClaim,
+} from './statements/effects.ts';
 export type { EffectToRecord, Settlement } from './statements/effects.ts';
 export { blockOperation, finishOperation } from './statements/endings.ts';
 export { failQueued } from './statements/unbegun.ts';
@@ -26,7 +41,7 @@ export { hasOutbox, markPublished, takeOutbox } from './statements/outbox.ts';
 export type { OutboxRow } from './statements/outbox.ts';
 export { createProject, findProject } from './statements/projects.ts';
 export type { Project } from './statements/projects.ts';
-export { hostIdentity, requestFirstEngine, seedCatalog } from './statements/setup.ts';
+export { hostIdentity, requestFirstEngine, requestServiceRules, seedCatalog } from './statements/setup.ts';
 export {
   backlog,
   environmentsById,
@@ -48,7 +63,14 @@ export type {
   ShownOperation,
   VisibleProjects,
 } from './statements/shown.ts';
-export { loadEngine, loadEngines, loadLogins, loadOperation } from './statements/situation.ts';
+export {
+  loadEngine,
+  loadEngines,
+  loadLogins,
+  loadOperation,
+  loadRegistry,
+  loadServiceSecrets,
+} from './statements/situation.ts';
 export type { OperationInFull } from './statements/situation.ts';
 export { noteEngineWaiting, noteHeld, noteWaiting, openJob, openJobs, requestEngineStart } from './statements/jobs.ts';
 export type { EngineStartAnswer, OpenJob } from './statements/jobs.ts';

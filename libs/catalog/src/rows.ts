@@ -8,6 +8,7 @@ import type {
   OperationKind,
   OperationState,
   Pin,
+  ServiceSpec,
 } from '#protocol';
 
 export interface OperationRow {
@@ -37,6 +38,7 @@ export interface EffectRow {
   readonly claim_id: string;
   readonly ordinal: number;
   readonly kind: EffectKind;
+  readonly spec: JsonObject;
   readonly outcome: EffectOutcome;
   readonly facts: JsonObject;
   readonly reason: Reason | null;
@@ -55,6 +57,7 @@ export interface EngineRow {
   readonly identities: Identities;
   readonly generation: number | null;
   readonly rule_generation: number | null;
+  readonly profiles: readonly string[];
   readonly pin: Pin | null;
 }
 
@@ -70,6 +73,28 @@ export interface EnvironmentRow {
   readonly database_name: string;
   readonly identities: Identities;
 }
+
+export interface ServiceRow {
+  readonly id: string;
+  readonly name: string;
+  readonly image: string;
+  readonly spec: ServiceSpec;
+}
+
+/** What the watcher saw of a service's container. Nothing but what the daemon says. */
+export interface ServiceObservation {
+  readonly state: ServiceState;
+  readonly exitCode?: number;
+  readonly outOfMemory?: boolean;
+  /** Starts by the daemon since the container was made. */
+  readonly restarts: number;
+  /** RFC 3339, of the daemon's clock. */
+  readonly startedAt?: string;
+  readonly finishedAt?: string;
+}
+
+/** `missing`: the daemon has no such container. */
+export type ServiceState = 'created' | 'running' | 'unhealthy' | 'paused' | 'restarting' | 'exited' | 'missing';
 
 export interface LoginRow {
   readonly tier: Tier;

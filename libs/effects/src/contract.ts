@@ -60,6 +60,10 @@ export interface TokenInHand {
 export interface EffectSecrets {
   readonly verifiers?: Readonly<Record<Tier, string>>;
   readonly passwords?: Readonly<Record<Tier, string>>;
+  /** A service's files, by name: what is in them. */
+  readonly files?: Readonly<Record<string, string>>;
+  /** What the registry asks for that an image is pulled from. */
+  readonly registry?: { readonly username: string; readonly password: string };
 }
 
 export interface ActContext {
@@ -74,6 +78,8 @@ export interface ActContext {
   readonly connections: FreshConnections;
   /** Milliseconds; the guardian kills the runner then, so an act should have given up shortly before. */
   readonly deadlineMs: number;
+  /** How far a long act is, in a few words for people; at most once a second, and without a secret. */
+  progress(text: string): void;
 }
 
 export type Act<K extends EffectKind> = (context: ActContext, spec: EffectSpecs[K]) => Promise<ActResult>;

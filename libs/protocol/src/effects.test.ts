@@ -15,6 +15,9 @@ const EVERYTHING: Identities = {
   volumeName: 'v',
   containerId: 'c',
   localCidrs: ['10.0.0.1/32'],
+  joined: true,
+  portNetworkId: 'p',
+  services: { s: { containerId: 's', imageId: 'sha256:2', ports: { 80: 20_000 } } },
 };
 
 /** What each kind that makes something leaves behind, and what each removal takes away. */
@@ -26,6 +29,13 @@ const MAKES: readonly (readonly [EffectKind, EffectFacts, Identities])[] = [
   ['network', { networkId: 'n', localCidrs: ['10.0.0.1/32'] }, { networkId: 'n', localCidrs: ['10.0.0.1/32'] }],
   ['volume', { volumeName: 'v' }, { volumeName: 'v' }],
   ['engine-container', { containerId: 'c' }, { containerId: 'c' }],
+  ['join-network', {}, { joined: true }],
+  ['port-network', { networkId: 'p' }, { portNetworkId: 'p' }],
+  [
+    'container',
+    { serviceId: 's', containerId: 's', imageId: 'sha256:2', ports: { 80: 20_000 } },
+    { services: { s: { containerId: 's', imageId: 'sha256:2', ports: { 80: 20_000 } } } },
+  ],
 ];
 const TAKES: readonly (readonly [EffectKind, readonly (keyof Identities)[]])[] = [
   ['drop-database', ['databaseOid', 'retired']],
@@ -33,6 +43,9 @@ const TAKES: readonly (readonly [EffectKind, readonly (keyof Identities)[]])[] =
   ['remove-container', ['containerId']],
   ['remove-volume', ['volumeName']],
   ['remove-network', ['networkId', 'localCidrs']],
+  ['leave-network', ['joined']],
+  ['remove-port-network', ['portNetworkId']],
+  ['remove-service', ['services']],
 ];
 
 describe('effect kinds', () => {
@@ -52,6 +65,7 @@ describe('effect kinds', () => {
       'drop-database',
       'drop-roles',
       'interior',
+      'profile-role',
       'publish-database',
       'retire-database',
       'roles',
@@ -66,6 +80,10 @@ describe('effect kinds', () => {
     expect(needs).toEqual([
       ['roles', 'verifier'],
       ['probe', 'password'],
+      ['secrets', 'service-files'],
+      ['start', 'service-files'],
+      ['healthy', 'service-files'],
+      ['image', 'registry'],
     ]);
   });
 
@@ -79,6 +97,14 @@ describe('effect kinds', () => {
 });
 
 describe('identities', () => {
+  test('a service is added beside the others, and only it is taken away; an image for a service is nobody’s', () => {
+    const other = { containerId: 't', imageId: 'sha256:3', ports: {} };
+    const both = identitiesAfter(EVERYTHING, 'container', { serviceId: 't', ...other });
+    expect(both.services).toEqual({ ...EVERYTHING.services, t: other });
+    expect(identitiesAfter(both, 'remove-service', { serviceId: 's' }).services).toEqual({ t: other });
+    expect(identitiesAfter({}, 'image', { serviceId: 's', imageId: 'sha256:4' })).toEqual({});
+  });
+
   test.each(MAKES)('an applied %s is remembered by what it reported', (kind, facts, expected) => {
     expect(identitiesAfter({}, kind, facts)).toEqual(expected);
   });
@@ -87,7 +113,7 @@ describe('identities', () => {
     const rest = Object.fromEntries(
       Object.entries(EVERYTHING).filter(([key]) => !gone.includes(key as keyof Identities)),
     );
-    expect(identitiesAfter(EVERYTHING, kind, {})).toEqual(rest);
+    expect(identitiesAfter(EVERYTHING, kind, { serviceId: 's' })).toEqual(rest);
   });
 
   test('every other kind leaves the identities as they are', () => {

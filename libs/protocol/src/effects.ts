@@ -5,6 +5,7 @@
  * `EffectSpecs`, and one folder in libs/effects.
  */
 import type { EnvironmentNames, JsonObject } from '#kernel';
+import type { HealthCheck, ServiceIdentities, ServiceLimits, ServicePlace } from './services.ts';
 
 /** Numbers are PostgreSQL OIDs. */
 export interface RoleOids {
@@ -34,8 +35,8 @@ export interface EffectSpecs {
     readonly names: EnvironmentNames;
     readonly connectionLimit: number;
   };
-  /** Membership of the door role in the profile's group role. */
-  rules: { readonly environmentId: string; readonly names: EnvironmentNames; readonly profile: string };
+  /** Membership of the door role in the profiles' group roles. */
+  rules: { readonly environmentId: string; readonly names: EnvironmentNames; readonly profiles: readonly string[] };
   /** Real logins, tier by tier, and logins that must be refused. */
   probe: {
     readonly environmentId: string;
@@ -48,17 +49,54 @@ export interface EffectSpecs {
     readonly environmentId: string;
     readonly databaseOid: number;
     readonly names: EnvironmentNames;
-    readonly profile: string;
+    readonly profiles: readonly string[];
   };
   'drop-database': { readonly environmentId: string; readonly databaseOid: number };
   /** In other databases: what the roles own goes to a role without rights, what they were granted is revoked. */
   disown: { readonly environmentId: string; readonly roleOids: RoleOids; readonly databaseOids: readonly number[] };
   'drop-roles': { readonly environmentId: string; readonly roleOids: RoleOids };
 
+  /** The engine joins an environment's network, as `db`. */
+  'join-network': { readonly environmentId: string; readonly networkId: string; readonly engineContainerId: string };
+  'leave-network': { readonly environmentId: string; readonly networkId: string; readonly engineContainerId: string };
+  /** A second network for services with published ports: an environment's own has no way to the host at all. */
+  'port-network': { readonly environmentId: string; readonly pool: string };
+  'remove-port-network': { readonly environmentId: string; readonly networkId: string };
+  /** One service's container, with its mounts and networks, created and not started. Its restart policy is `no`. */
+  container: ServiceOf & {
+    readonly name: string;
+    /** Image id (`sha256:…`): from here on the tag no longer counts. */
+    readonly imageId: string;
+    readonly networkId: string;
+    /** Where published ports are, and out of which; left out when it has none. */
+    readonly published?: ServicePlace & { readonly networkId: string; readonly containerPorts: readonly number[] };
+    readonly command: readonly string[];
+    readonly env: Readonly<Record<string, string>>;
+    readonly limits: ServiceLimits;
+    readonly readOnly: boolean;
+  };
+  /** Files of the never started container: connection string, authority, secrets; 0400, its user's own. */
+  secrets: ServiceOf & { readonly containerId: string };
+  start: ServiceOf & { readonly containerId: string };
+  /** Waits until the service is well, or cannot become so any more. Seen from where the engine is, in the same network. */
+  healthy: ServiceOf & {
+    readonly containerId: string;
+    readonly networkId: string;
+    readonly health: HealthCheck;
+    readonly engineContainerId: string;
+  };
+  /** From here on the daemon starts it again when it ends. */
+  'publish-service': ServiceOf & { readonly containerId: string };
+  'remove-service': ServiceOf & { readonly containerId: string };
+
+  /** The group role of a network profile, in an engine that was made without it. */
+  'profile-role': { readonly engineId: string; readonly profile: string };
   /** The folder that the engine reads: configuration, rule generation 0, certificate, entrypoint. */
   'engine-files': { readonly engineId: string; readonly name: string };
-  image: { readonly engineId: string; readonly image: string };
-  network: { readonly engineId: string; readonly pool: string };
+  /** Present on the host, by its id. For an engine, or for the service that is named. */
+  image: { readonly image: string; readonly serviceId?: string };
+  /** An engine's own, or an environment's, which is internal: it leads nowhere else. */
+  network: { readonly owner: NetworkOwner; readonly pool: string };
   volume: { readonly engineId: string };
   'engine-container': {
     readonly engineId: string;
@@ -84,9 +122,20 @@ export interface EffectSpecs {
   };
   'remove-container': { readonly engineId: string; readonly containerId: string };
   'remove-volume': { readonly engineId: string; readonly volumeName: string };
-  'remove-network': { readonly engineId: string; readonly networkId: string };
+  'remove-network': { readonly owner: NetworkOwner; readonly networkId: string };
   /** The engine's folder on the host, with password, key and certificate. */
   'remove-engine-files': { readonly engineId: string };
+}
+
+interface ServiceOf {
+  readonly environmentId: string;
+  readonly serviceId: string;
+}
+
+/** Whose a network is: part of its mark. */
+export interface NetworkOwner {
+  readonly type: 'engine' | 'environment';
+  readonly id: string;
 }
 
 export type EffectKind = keyof EffectSpecs;
@@ -103,8 +152,11 @@ interface EffectTraits {
   readonly undoes?: readonly EffectKind[];
   /** Registers its token in the engine, and so leaves its claim's number there. */
   readonly registers?: true;
-  /** What the act has to be told of each login. */
-  readonly needs?: 'password' | 'verifier';
+  /**
+   * Secrets that the act has to be told: of each login, a service's files, what a registry asks for. An act that shows what
+   * a service said last needs its files too, to keep them out of it.
+   */
+  readonly needs?: 'password' | 'verifier' | 'service-files' | 'registry';
 }
 
 export const EFFECTS = {
@@ -119,7 +171,18 @@ export const EFFECTS = {
   disown: { class: 'removal', registers: true },
   'drop-roles': { class: 'transactional-sql', registers: true, undoes: ['roles', 'rules'] },
   'engine-files': { class: 'compare-and-swap' },
-  image: { class: 'harmless', deadlineMs: 600_000 },
+  'join-network': { class: 'start-stop' },
+  'leave-network': { class: 'removal', undoes: ['join-network'] },
+  'port-network': { class: 'exclusive-name' },
+  'remove-port-network': { class: 'removal', undoes: ['port-network'] },
+  container: { class: 'exclusive-name' },
+  secrets: { class: 'start-stop', needs: 'service-files' },
+  start: { class: 'start-stop', needs: 'service-files' },
+  healthy: { class: 'harmless', deadlineMs: 600_000, needs: 'service-files' },
+  'publish-service': { class: 'start-stop' },
+  'remove-service': { class: 'removal', undoes: ['container', 'secrets', 'start', 'healthy', 'publish-service'] },
+  'profile-role': { class: 'transactional-sql', registers: true },
+  image: { class: 'harmless', deadlineMs: 600_000, needs: 'registry' },
   network: { class: 'exclusive-name' },
   volume: { class: 'exclusive-name' },
   'engine-container': { class: 'exclusive-name' },
@@ -169,6 +232,11 @@ export interface Identities {
   readonly containerId?: string;
   /** Addresses from which the host itself reaches the engine, as the engine sees them. */
   readonly localCidrs?: readonly string[];
+  /** The engine is in the environment's network. */
+  readonly joined?: boolean;
+  readonly portNetworkId?: string;
+  /** By the service's id; a service without a container is not in it. */
+  readonly services?: Readonly<Record<string, ServiceIdentities>>;
 }
 
 /** Facts that an applied effect reports; each kind's keys are listed where `identitiesAfter` reads them. */
@@ -192,13 +260,35 @@ export function identitiesAfter(before: Identities, kind: EffectKind, facts: Eff
       return rest;
     }
     case 'image':
-      return { ...before, imageId: facts['imageId'] as string };
+      // A service's is read from the effect itself: an image is shared, and nobody's to remove.
+      return 'serviceId' in facts ? before : { ...before, imageId: facts['imageId'] as string };
     case 'network':
       return {
         ...before,
         networkId: facts['networkId'] as string,
-        localCidrs: facts['localCidrs'] as readonly string[],
+        ...('localCidrs' in facts ? { localCidrs: facts['localCidrs'] as readonly string[] } : {}),
       };
+    case 'join-network':
+      return { ...before, joined: true };
+    case 'leave-network': {
+      const { joined: _gone, ...rest } = before;
+      return rest;
+    }
+    case 'port-network':
+      return { ...before, portNetworkId: facts['networkId'] as string };
+    case 'remove-port-network': {
+      const { portNetworkId: _gone, ...rest } = before;
+      return rest;
+    }
+    case 'container': {
+      const { serviceId, ...service } = facts as unknown as ServiceIdentities & { readonly serviceId: string };
+      return { ...before, services: { ...before.services, [serviceId]: service } };
+    }
+    case 'remove-service': {
+      const { services = {}, ...rest } = before;
+      const left = Object.fromEntries(Object.entries(services).filter(([id]) => id !== facts['serviceId']));
+      return Object.keys(left).length === 0 ? rest : { ...rest, services: left };
+    }
     case 'volume':
       return { ...before, volumeName: facts['volumeName'] as string };
     case 'engine-container':
@@ -220,6 +310,11 @@ export function identitiesAfter(before: Identities, kind: EffectKind, facts: Eff
     case 'rules':
     case 'probe':
     case 'disown':
+    case 'secrets':
+    case 'start':
+    case 'healthy':
+    case 'publish-service':
+    case 'profile-role':
     case 'engine-files':
     case 'engine-start':
     case 'engine-ready':

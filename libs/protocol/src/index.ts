@@ -7,6 +7,7 @@ export type {
   EffectKind,
   EffectSpecs,
   Identities,
+  NetworkOwner,
   PlannedEffect,
   RoleOids,
 } from './effects.ts';
@@ -19,5 +20,17 @@ export { RECORD_VERSION } from './records.ts';
 export type { Receipt, Witness } from './records.ts';
 export { decideClaim, decideReceipt } from './recovery.ts';
 export type { ClaimDecision, ReceiptDecision } from './recovery.ts';
+export {
+  CA_FILE,
+  DATABASE_URL_FILE,
+  ENGINE_ALIAS,
+  ENGINE_PORT,
+  registryOf,
+  SERVICE_FILES,
+  SERVICE_FOLDER,
+  SERVICES_MAX,
+  SERVICES_PROFILE,
+} from './services.ts';
+export type { HealthCheck, Service, ServiceIdentities, ServiceLimits, ServicePlace, ServiceSpec } from './services.ts';
 export { ENGINE_STATES, ENVIRONMENT_STATES, isOpen, nextOperationState, OPERATION_STATES } from './states.ts';
 export type { EngineState, EnvironmentState, OperationEvent, OperationState } from './states.ts';

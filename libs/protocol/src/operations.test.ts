@@ -20,6 +20,8 @@ const environment: EnvironmentSubject = {
   profile: 'local',
   refusedDatabases: [],
   identities: {},
+  services: [],
+  place: { networkPool: '10.213.0.0/16', engineContainerId: 'c', published: undefined },
 };
 const engine: EngineSubject = {
   type: 'engine',

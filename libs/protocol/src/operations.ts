@@ -3,7 +3,13 @@
  */
 import type { EngineState, EnvironmentState } from './states.ts';
 import type { EngineSubject, EnvironmentSubject, Situation, Step } from './plans.ts';
-import { planEngineCreate, planEngineStart, planEnvironmentCreate, planEnvironmentDelete } from './plans.ts';
+import {
+  planEngineCreate,
+  planEngineRules,
+  planEngineStart,
+  planEnvironmentCreate,
+  planEnvironmentDelete,
+} from './plans.ts';
 
 export const ROLES = ['viewer', 'developer', 'operator', 'admin'] as const;
 /** What an API key may do; each includes the ones before it. */
@@ -60,6 +66,14 @@ export const OPERATIONS = {
     plan: planEngineCreate,
     engine: { open: 'creating', succeeded: 'ready', failed: 'failed', cancelled: 'failed' },
     onInterrupted: 'undo',
+  },
+  'engine.rules': {
+    subject: 'engine',
+    role: 'admin',
+    doors: ['setup'],
+    plan: planEngineRules,
+    engine: { open: 'ready', succeeded: 'ready', failed: 'ready', cancelled: 'ready' },
+    onInterrupted: 'block',
   },
   'engine.start': {
     subject: 'engine',

@@ -10,6 +10,7 @@ import type { EffectFacts, EffectKind, Identities, PlannedEffect } from './effec
 import { effectTraits, identitiesAfter } from './effects.ts';
 import type { OperationKind } from './operations.ts';
 import { nextStep } from './operations.ts';
+import type { Service, ServiceIdentities } from './services.ts';
 import type { EffectRecord, EngineSubject, EnvironmentSubject, Situation, Step } from './plans.ts';
 
 const ENVIRONMENT: EnvironmentSubject = {
@@ -26,7 +27,27 @@ const ENVIRONMENT: EnvironmentSubject = {
   profile: 'local',
   refusedDatabases: ['postgres'],
   identities: {},
+  services: [],
+  place: {
+    networkPool: '10.213.0.0/16',
+    engineContainerId: 'c',
+    published: { address: '127.0.0.1', ports: { from: 20_000, to: 29_999 }, taken: [20_000] },
+  },
 };
+const service = (id: string, ports: readonly number[]): Service => ({
+  id,
+  name: id,
+  image: `${id}:1`,
+  secretNames: [],
+  command: [],
+  env: {},
+  ports,
+  health: { deadlineSeconds: 60 },
+  limits: { memoryBytes: 2 ** 28, cpus: 1, pids: 256 },
+  readOnly: false,
+});
+/** The second has a port, and so the environment a network for ports. */
+const SERVICES = [service('api', []), service('web', [8080])];
 const ENGINE: EngineSubject = {
   type: 'engine',
   id: '22222222-2222-4222-8222-222222222222',
@@ -35,10 +56,12 @@ const ENGINE: EngineSubject = {
   port: 5432,
   networkPool: '10.213.0.0/16',
   identities: {},
+  rules: { generation: 1, digest: 'd' },
 };
 
 const roleOids = { owner: 11, door: 12, migrate: 13, app: 14, readonly: 15 };
 const FACTS: Partial<Record<EffectKind, EffectFacts>> = {
+  'port-network': { networkId: 'p' },
   roles: { roleOids },
   database: { databaseOid: 16 },
   image: { imageId: 'sha256:1' },
@@ -48,6 +71,29 @@ const FACTS: Partial<Record<EffectKind, EffectFacts>> = {
 };
 
 const CREATE_ENVIRONMENT = ['roles', 'database', 'interior', 'publish-database', 'rules', 'probe'] as const;
+const WITH_SERVICES = [
+  'image api',
+  'image web',
+  'roles',
+  'database',
+  'interior',
+  'publish-database',
+  'rules',
+  'network',
+  'join-network',
+  'port-network',
+  'container api',
+  'secrets api',
+  'start api',
+  'healthy api',
+  'container web',
+  'secrets web',
+  'start web',
+  'healthy web',
+  'probe',
+  'publish-service api',
+  'publish-service web',
+] as const;
 const CREATE_ENGINE = [
   'engine-files',
   'image',
@@ -58,17 +104,25 @@ const CREATE_ENGINE = [
   'engine-ready',
   'rule-file',
 ] as const;
-const FORWARD: readonly EffectKind[] = [...CREATE_ENVIRONMENT, ...CREATE_ENGINE];
+/** A step by its kind, and by its service where it has one. */
+type Done = string;
+const FORWARD: readonly Done[] = [...CREATE_ENVIRONMENT, ...WITH_SERVICES, ...CREATE_ENGINE, 'profile-role'];
 
 /** For each kind that makes something that an undo removes: how it is removed, in order. */
-const REMOVALS: Partial<Record<EffectKind, readonly EffectKind[]>> = {
+const REMOVALS: Readonly<Record<Done, readonly Done[]>> = {
   roles: ['drop-roles'],
   database: ['retire-database', 'drop-database'],
   network: ['remove-network'],
   volume: ['remove-volume'],
   'engine-container': ['remove-container'],
   'engine-files': ['remove-engine-files'],
+  'join-network': ['leave-network'],
+  'port-network': ['remove-port-network'],
+  'container api': ['remove-service api'],
+  'container web': ['remove-service web'],
 };
+/** The engine leaves before the network for ports goes: with the services gone, the order of these two is free. */
+const FREE_ORDER: readonly Done[] = ['leave-network', 'remove-port-network'];
 
 type Answer = 'applied' | 'absent' | { readonly refused: string; readonly facts?: EffectFacts };
 interface Flags {
@@ -78,34 +132,35 @@ interface Flags {
 }
 interface Run {
   /** @param nth how often this kind has been done before in this operation */
-  readonly answer?: (kind: EffectKind, nth: number) => Answer;
+  readonly answer?: (done: Done, nth: number) => Answer;
   /** Set from this boundary on: before the effect with this ordinal, from 0. */
   readonly flags?: (boundary: number) => Flags;
   readonly identities?: Identities;
   readonly profile?: string;
+  readonly services?: readonly Service[];
 }
 
 interface Ended {
   readonly step: Exclude<Step, { do: 'effect' }>;
   /** Kinds in the order in which they were done, and what came of each. */
   readonly done: readonly string[];
-  readonly applied: readonly EffectKind[];
+  readonly applied: readonly Done[];
   readonly effects: readonly EffectRecord[];
   readonly identities: Identities;
   readonly planned: readonly PlannedEffect[];
 }
 
-const BOUND = 60;
+const BOUND = 90;
 
 /** Record, answer, settle, until the plan ends or blocks; what the catalog does in between is done here as it does it. */
-function drive(kind: OperationKind, run: Run = {}): Ended {
+function driveAny(kind: OperationKind, run: Run = {}): Ended {
   const start: EnvironmentSubject | EngineSubject = kind.startsWith('environment')
-    ? { ...ENVIRONMENT, profile: run.profile ?? ENVIRONMENT.profile }
+    ? { ...ENVIRONMENT, profile: run.profile ?? ENVIRONMENT.profile, services: run.services ?? [] }
     : ENGINE;
   let identities = run.identities ?? {};
   let effects: readonly EffectRecord[] = [];
   let flags: Flags = {};
-  const applied: EffectKind[] = [];
+  const applied: Done[] = [];
   const planned: PlannedEffect[] = [];
   const situation = (): Situation => ({
     subject: { ...start, identities },
@@ -120,29 +175,34 @@ function drive(kind: OperationKind, run: Run = {}): Ended {
     if (step.do !== 'effect') {
       // Asked once more, as after a lost reply: the same end, and nothing to do.
       expect(nextStep(kind, situation())).toEqual(step);
-      const done = effects.map((record) => `${record.kind} ${settledAs(record)}`);
+      const done = effects.map((record) => `${labelOf(record)} ${settledAs(record)}`);
       return { step, done, applied, effects, identities, planned };
     }
     const { effect } = step;
     planned.push(effect);
-    expectNotInForce(effect.kind, effects);
-    const answer =
-      run.answer?.(effect.kind, effects.filter((record) => record.kind === effect.kind).length) ?? 'applied';
+    const { kind: effectKind } = effect;
+    const serviceId = 'serviceId' in effect.spec ? effect.spec.serviceId : undefined;
+    const stepDone = { kind: effectKind, ...(serviceId === undefined ? {} : { serviceId }) };
+    const label = labelOf(stepDone);
+    expectNotInForce(label, effects);
+    const answer = run.answer?.(label, effects.filter((record) => labelOf(record) === label).length) ?? 'applied';
     if (answer === 'applied') {
-      applied.push(effect.kind);
-      const facts = FACTS[effect.kind] ?? {};
-      identities = identitiesAfter(identities, effect.kind, facts);
-      const undone = effectTraits(effect.kind).undoes ?? [];
+      applied.push(label);
+      const facts = { ...FACTS[effectKind], ...(serviceId === undefined ? {} : factsOf(serviceId)) };
+      identities = identitiesAfter(identities, effectKind, facts);
+      const undone = effectTraits(effectKind).undoes ?? [];
       effects = effects.map((record) =>
-        undone.includes(record.kind) && record.outcome === 'applied' ? { ...record, outcome: 'undone' } : record,
+        undone.includes(record.kind) && record.serviceId === serviceId && record.outcome === 'applied'
+          ? { ...record, outcome: 'undone' }
+          : record,
       );
-      effects = [...effects, { kind: effect.kind, outcome: 'applied', facts }];
-    } else if (answer === 'absent') effects = [...effects, { kind: effect.kind, outcome: 'absent', facts: {} }];
+      effects = [...effects, { ...stepDone, outcome: 'applied', facts }];
+    } else if (answer === 'absent') effects = [...effects, { ...stepDone, outcome: 'absent', facts: {} }];
     else
       effects = [
         ...effects,
         {
-          kind: effect.kind,
+          ...stepDone,
           outcome: 'refused',
           facts: answer.facts ?? {},
           reason: { code: answer.refused, message: answer.refused },
@@ -152,26 +212,38 @@ function drive(kind: OperationKind, run: Run = {}): Ended {
   throw new Error(`the plan has not ended after ${BOUND} effects: ${effects.map((record) => record.kind).join(', ')}`);
 }
 
+function labelOf({ kind, serviceId }: Pick<EffectRecord, 'kind' | 'serviceId'>): Done {
+  return serviceId === undefined ? kind : `${kind} ${serviceId}`;
+}
+
+function factsOf(serviceId: string): EffectFacts {
+  const port = serviceId === 'web' ? { 8080: 20_001 } : {};
+  return { serviceId, containerId: `container of ${serviceId}`, imageId: `sha256:${serviceId}`, ports: port };
+}
+
 function settledAs(record: EffectRecord): string {
   return record.outcome === 'refused' ? `refused ${record.reason?.code ?? ''}` : record.outcome;
 }
 
 /** Making something that stands, and removing it a second time, are both the double effect that must never be. */
-function expectNotInForce(kind: EffectKind, effects: readonly EffectRecord[]): void {
+function expectNotInForce(label: Done, effects: readonly EffectRecord[]): void {
   // A disown round and the drop after it may come again; that is their purpose.
-  if (kind === 'disown') return;
-  expect(effects.filter((record) => record.kind === kind && record.outcome === 'applied')).toEqual([]);
-  if (FORWARD.includes(kind))
-    expect(effects.filter((record) => record.outcome === 'undone' || !FORWARD.includes(record.kind))).toEqual([]);
+  if (label === 'disown') return;
+  expect(effects.filter((record) => labelOf(record) === label && record.outcome === 'applied')).toEqual([]);
+  if (FORWARD.includes(label))
+    expect(effects.filter((record) => record.outcome === 'undone' || !FORWARD.includes(labelOf(record)))).toEqual([]);
 }
 
 /** What removing `made` takes, last made first. */
-function reverse(made: readonly EffectKind[]): readonly EffectKind[] {
-  return [...made].reverse().flatMap((kind) => REMOVALS[kind] ?? []);
+function reverse(made: readonly Done[]): readonly Done[] {
+  const all = [...made].reverse().flatMap((kind) => REMOVALS[kind] ?? []);
+  const free = all.filter((one) => FREE_ORDER.includes(one));
+  const ordered = FREE_ORDER.filter((one) => free.includes(one));
+  return all.map((one) => (FREE_ORDER.includes(one) ? (ordered.shift() ?? one) : one));
 }
 
-const made = (ended: Ended): readonly EffectKind[] => ended.applied.filter((kind) => FORWARD.includes(kind));
-const removed = (ended: Ended): readonly EffectKind[] => ended.applied.filter((kind) => !FORWARD.includes(kind));
+const made = (ended: Ended): readonly Done[] => ended.applied.filter((kind) => FORWARD.includes(kind));
+const removed = (ended: Ended): readonly Done[] => ended.applied.filter((kind) => !FORWARD.includes(kind));
 const withoutImage = ({ imageId: _stays, ...rest }: Identities): Identities => rest;
 
 function expectNothingLeft(ended: Ended): void {
@@ -179,12 +251,14 @@ function expectNothingLeft(ended: Ended): void {
   expect(removed(ended)).toEqual(reverse(made(ended)));
 }
 
-const CREATES = [
-  ['environment.create', CREATE_ENVIRONMENT],
-  ['engine.create', CREATE_ENGINE],
-] as const;
+const CREATES: readonly (readonly [string, OperationKind, readonly Done[], readonly Service[]])[] = [
+  ['environment.create', 'environment.create', CREATE_ENVIRONMENT, []],
+  ['environment.create with services', 'environment.create', WITH_SERVICES, SERVICES],
+  ['engine.create', 'engine.create', CREATE_ENGINE, []],
+];
 
-describe.each(CREATES)('%s', (operation, kinds) => {
+describe.each(CREATES)('%s', (name, operation, kinds, services) => {
+  const drive = (kind: OperationKind, run: Run = {}): Ended => driveAny(kind, { ...run, services });
   const boundaries = Array.from({ length: kinds.length + 1 }, (_, index) => index);
 
   test('does each of its effects once, in order, and succeeds', () => {
@@ -197,7 +271,7 @@ describe.each(CREATES)('%s', (operation, kinds) => {
     'a refused %s: what was made before it is undone in reverse, and the operation fails with its reason',
     (kind) => {
       const ended = drive(operation, { answer: (one) => (one === kind ? { refused: 'because' } : 'applied') });
-      expect(made(ended)).toEqual(kinds.slice(0, (kinds as readonly EffectKind[]).indexOf(kind)));
+      expect(made(ended)).toEqual(kinds.slice(0, kinds.indexOf(kind)));
       expectNothingLeft(ended);
       expect(ended.step).toEqual({ do: 'finish', state: 'failed', reason: { code: 'because', message: 'because' } });
     },
@@ -275,12 +349,27 @@ describe.each(CREATES)('%s', (operation, kinds) => {
   test('each effect is told what the ones before it have settled, and nothing that is not known yet', () => {
     const ended = drive(operation);
     const specs = Object.fromEntries(ended.planned.map(({ kind, spec }) => [kind, spec]));
-    if (operation === 'environment.create') {
+    if (name === 'environment.create') {
       expect(specs['roles']).toEqual({ environmentId: ENVIRONMENT.id, names: ENVIRONMENT.names, connectionLimit: 20 });
       expect(specs['database']).toEqual({ environmentId: ENVIRONMENT.id });
       for (const kind of ['interior', 'publish-database', 'probe'])
         expect(specs[kind]).toMatchObject({ databaseOid: 16 });
-      expect(specs['rules']).toMatchObject({ profile: 'local' });
+      expect(specs['rules']).toMatchObject({ profiles: ['local'] });
+    } else if (operation === 'environment.create') {
+      const of = (label: Done): object | undefined =>
+        ended.planned.find(({ kind, spec }) => labelOf({ kind, ...spec }) === label)?.spec;
+      expect(of('rules')).toMatchObject({ profiles: ['local', 'private'] });
+      expect(of('network')).toEqual({ owner: { type: 'environment', id: ENVIRONMENT.id }, pool: '10.213.0.0/16' });
+      expect(of('join-network')).toMatchObject({ networkId: 'n', engineContainerId: 'c' });
+      expect(of('container api')).toMatchObject({ imageId: 'sha256:api', networkId: 'n' });
+      expect(of('container api')).not.toHaveProperty('published');
+      expect(of('container web')).toMatchObject({
+        imageId: 'sha256:web',
+        networkId: 'n',
+        published: { networkId: 'p', containerPorts: [8080], taken: [20_000] },
+      });
+      for (const kind of ['secrets', 'start', 'healthy', 'publish-service'])
+        expect(of(`${kind} web`)).toMatchObject({ containerId: 'container of web' });
     } else {
       expect(specs['engine-container']).toMatchObject({
         imageId: 'sha256:1',
@@ -291,11 +380,16 @@ describe.each(CREATES)('%s', (operation, kinds) => {
       for (const kind of ['engine-start', 'engine-ready']) expect(specs[kind]).toMatchObject({ containerId: 'c' });
       expect(specs['rule-file']).toMatchObject({
         generation: 1,
-        profiles: [{ name: 'local', cidrs: ['10.213.0.1/32'] }],
+        profiles: [
+          { name: 'local', cidrs: ['10.213.0.1/32'] },
+          { name: 'private', cidrs: ['10.213.0.0/16'] },
+        ],
       });
     }
   });
 });
+
+const drive = driveAny;
 
 describe('a cancellation that a delete overtakes', () => {
   test('once an undo has begun it is carried to its end, so that the delete finds nothing half undone', () => {
@@ -322,14 +416,43 @@ describe('a cancellation that a delete overtakes', () => {
 });
 
 const COMPLETE: Identities = { roleOids, databaseOid: 16 };
+const containerOf = (id: string): ServiceIdentities => ({
+  containerId: `container of ${id}`,
+  imageId: `sha256:${id}`,
+  ports: {},
+});
+const COMPLETE_WITH_SERVICES: Identities = {
+  ...COMPLETE,
+  networkId: 'n',
+  joined: true,
+  portNetworkId: 'p',
+  services: { api: containerOf('api'), web: containerOf('web') },
+};
+const REMOVES_SERVICES = [
+  'remove-service web',
+  'remove-service api',
+  'leave-network',
+  'remove-port-network',
+  'remove-network',
+] as const;
 
 describe('environment.delete', () => {
-  test.each<readonly [string, Identities, readonly EffectKind[]]>([
+  test.each<readonly [string, Identities, readonly Done[]]>([
     ['nothing', {}, []],
     ['roles alone', { roleOids }, ['drop-roles']],
     ['a database alone', { databaseOid: 16 }, ['retire-database', 'drop-database']],
     ['a database whose retirement is settled', { databaseOid: 16, retired: true }, ['drop-database']],
     ['everything', COMPLETE, ['retire-database', 'drop-database', 'drop-roles']],
+    [
+      'everything, with services',
+      COMPLETE_WITH_SERVICES,
+      [...REMOVES_SERVICES, 'retire-database', 'drop-database', 'drop-roles'],
+    ],
+    [
+      'a network that the engine never joined',
+      { ...COMPLETE, networkId: 'n' },
+      ['remove-network', 'retire-database', 'drop-database', 'drop-roles'],
+    ],
     ['everything, retired', { ...COMPLETE, retired: true }, ['drop-database', 'drop-roles']],
   ])('of %s does exactly what that takes', (_what, identities, kinds) => {
     const ended = drive('environment.delete', { identities });
@@ -352,7 +475,7 @@ describe('environment.delete', () => {
 
   test('withdraws the profile that the environment has', () => {
     const { planned } = drive('environment.delete', { identities: COMPLETE, profile: 'office' });
-    expect(planned[0]).toMatchObject({ kind: 'retire-database', spec: { profile: 'office' } });
+    expect(planned[0]).toMatchObject({ kind: 'retire-database', spec: { profiles: ['office'] } });
   });
 
   test.each(['retire-database', 'drop-database', 'drop-roles'] as const)('an absent %s is done again', (kind) => {
@@ -363,6 +486,25 @@ describe('environment.delete', () => {
     expect(ended.applied).toEqual(['retire-database', 'drop-database', 'drop-roles']);
     expect(ended.step).toEqual({ do: 'finish', state: 'succeeded' });
   });
+
+  test.each(REMOVES_SERVICES)(
+    'a refused %s blocks with its reason, and leaves the database as it is; an absent one is done again',
+    (label) => {
+      const identities = COMPLETE_WITH_SERVICES;
+      const ended = drive('environment.delete', {
+        identities,
+        answer: (one) => (one === label ? { refused: 'foreign_object' } : 'applied'),
+      });
+      expect(ended.step).toMatchObject({ do: 'block', reason: { code: 'foreign_object' } });
+      expect(ended.identities).toMatchObject(COMPLETE);
+      const again = drive('environment.delete', {
+        identities,
+        answer: (one, nth) => (one === label && nth < 2 ? 'absent' : 'applied'),
+      });
+      expect(again.identities).toEqual({});
+      expect(again.step).toEqual({ do: 'finish', state: 'succeeded' });
+    },
+  );
 
   test('a request to cancel does not stop it in the middle', () => {
     const ended = drive('environment.delete', { identities: COMPLETE, flags: () => ({ cancelRequested: true }) });
@@ -458,6 +600,46 @@ describe('roles that something in another database depends on (B141)', () => {
   });
 });
 
+describe('engine.rules', () => {
+  const identities: Identities = { containerId: 'c', localCidrs: ['10.213.0.1/32'] };
+
+  test('makes the role and the next generation over the one in force', () => {
+    const ended = drive('engine.rules', { identities });
+    expect(ended.planned).toEqual([
+      { kind: 'profile-role', spec: { engineId: ENGINE.id, profile: 'private' } },
+      {
+        kind: 'rule-file',
+        spec: {
+          engineId: ENGINE.id,
+          generation: 2,
+          profiles: [
+            { name: 'local', cidrs: ['10.213.0.1/32'] },
+            { name: 'private', cidrs: ['10.213.0.0/16'] },
+          ],
+          port: 5432,
+          previousDigest: 'd',
+        },
+      },
+    ]);
+    expect(ended.step).toEqual({ do: 'finish', state: 'succeeded' });
+  });
+
+  test.each(['profile-role', 'rule-file'] as const)(
+    'a refused %s fails it, and an absent one is done again',
+    (kind) => {
+      const ended = drive('engine.rules', {
+        identities,
+        answer: (one) => (one === kind ? { refused: 'because' } : 'applied'),
+      });
+      expect(ended.step).toMatchObject({ do: 'finish', state: 'failed', reason: { code: 'because' } });
+      expect(
+        drive('engine.rules', { identities, answer: (one, nth) => (one === kind && nth < 2 ? 'absent' : 'applied') })
+          .step,
+      ).toEqual({ do: 'finish', state: 'succeeded' });
+    },
+  );
+});
+
 describe('engine.start', () => {
   const identities: Identities = { containerId: 'c' };
 
@@ -521,21 +703,23 @@ describe('any run of any plan', () => {
   );
   const never = 99;
   const script = fc.record({
-    answers: fc.array(answer, { maxLength: 25 }),
-    cancelAt: fc.oneof(fc.constant(never), fc.nat(15)),
-    supersededAt: fc.oneof(fc.constant(never), fc.nat(15)),
-    abandonAt: fc.oneof(fc.constant(never), fc.nat(15)),
+    answers: fc.array(answer, { maxLength: 40 }),
+    cancelAt: fc.oneof(fc.constant(never), fc.nat(25)),
+    supersededAt: fc.oneof(fc.constant(never), fc.nat(25)),
+    abandonAt: fc.oneof(fc.constant(never), fc.nat(25)),
   });
 
   test.each(['environment.create', 'environment.delete', 'engine.create', 'engine.start'] as const)(
     '%s ends or blocks, does nothing twice, and leaves nothing behind when it ends as failed or cancelled',
     (operation) => {
       fc.assert(
-        fc.property(script, ({ answers, cancelAt, supersededAt, abandonAt }) => {
+        fc.property(script, fc.boolean(), ({ answers, cancelAt, supersededAt, abandonAt }, withServices) => {
+          const complete = withServices ? COMPLETE_WITH_SERVICES : COMPLETE;
           let asked = 0;
           const ended = drive(operation, {
+            services: withServices ? SERVICES : [],
             identities:
-              operation === 'environment.delete' ? COMPLETE : operation === 'engine.start' ? { containerId: 'c' } : {},
+              operation === 'environment.delete' ? complete : operation === 'engine.start' ? { containerId: 'c' } : {},
             answer: () => answers[asked++] ?? 'applied',
             flags: (boundary) => ({
               cancelRequested: boundary >= Math.min(cancelAt, supersededAt),
@@ -550,13 +734,15 @@ describe('any run of any plan', () => {
           }
           if (operation.endsWith('.create')) {
             if (step.state === 'succeeded')
-              expect(ended.applied).toEqual(operation === 'environment.create' ? CREATE_ENVIRONMENT : CREATE_ENGINE);
+              expect(ended.applied).toEqual(
+                operation === 'engine.create' ? CREATE_ENGINE : withServices ? WITH_SERVICES : CREATE_ENVIRONMENT,
+              );
             // Left to the delete, or else undone to the last thing.
             else if (supersededAt === never || step.state === 'failed')
               expectNothingLeft({ ...ended, applied: ended.applied.filter((kind) => kind !== 'disown') });
           }
           if (operation === 'environment.delete' && step.state === 'succeeded') expect(ended.identities).toEqual({});
-          if (operation === 'environment.delete' && step.state === 'failed') expect(ended.identities).toEqual(COMPLETE);
+          if (operation === 'environment.delete' && step.state === 'failed') expect(ended.identities).toEqual(complete);
         }),
         { numRuns: 300 },
       );

@@ -6,11 +6,15 @@
  */
 import type { EffectOutcome, EnvironmentNames, Reason } from '#kernel';
 import { DROP_ROLES_ROUNDS_MAX } from '#kernel';
-import type { EffectFacts, EffectKind, Identities, PlannedEffect } from './effects.ts';
+import type { EffectFacts, EffectKind, EffectSpecs, Identities, PlannedEffect } from './effects.ts';
 import { planned } from './effects.ts';
+import type { Service, ServicePlace } from './services.ts';
+import { SERVICES_PROFILE } from './services.ts';
 
 export interface EffectRecord {
   readonly kind: EffectKind;
+  /** The service that it is about, where it is about one. */
+  readonly serviceId?: string;
   readonly outcome: EffectOutcome;
   readonly facts: EffectFacts;
   readonly reason?: Reason;
@@ -26,6 +30,18 @@ export interface EnvironmentSubject {
   /** Names of databases that the probe must find closed: a neighbour when there is one, and the engine's own. */
   readonly refusedDatabases: readonly string[];
   readonly identities: Identities;
+  /** In the order in which they start. */
+  readonly services: readonly Service[];
+  /** Where they run: on the engine's host. */
+  readonly place: ServicesPlace;
+}
+
+export interface ServicesPlace {
+  readonly networkPool: string;
+  /** Joined to an environment's network as the database. Undefined while the engine has none. */
+  readonly engineContainerId: string | undefined;
+  /** Undefined: this host publishes no ports. */
+  readonly published: ServicePlace | undefined;
 }
 
 export interface EngineSubject {
@@ -36,6 +52,8 @@ export interface EngineSubject {
   readonly port: number;
   readonly networkPool: string;
   readonly identities: Identities;
+  /** The rule file in force; undefined before the first. */
+  readonly rules?: { readonly generation: number; readonly digest: string };
 }
 
 export interface Situation<S extends EnvironmentSubject | EngineSubject = EnvironmentSubject | EngineSubject> {
@@ -59,27 +77,66 @@ function effect(plannedEffect: PlannedEffect): Step {
   return { do: 'effect', effect: plannedEffect };
 }
 
-/** The last word on a kind within this operation; an `absent` one counts as never done. */
-function last(effects: readonly EffectRecord[], kind: EffectKind): EffectRecord | undefined {
-  return effects.findLast((record) => record.kind === kind);
+/** One step of a plan: an effect kind, and the service that it is for where each service has one. */
+interface StepOf<K extends EffectKind = EffectKind> {
+  readonly kind: K;
+  readonly service?: Service;
 }
 
-const CREATE_ENVIRONMENT = [
+/** The last word on a step within this operation; an `absent` one counts as never done. */
+function last(effects: readonly EffectRecord[], { kind, service }: StepOf): EffectRecord | undefined {
+  return effects.findLast((record) => record.kind === kind && record.serviceId === service?.id);
+}
+
+const DATABASE_FIRST = [
   'roles',
   'database',
   'interior',
   'publish-database',
   'rules',
-  'probe',
 ] as const satisfies readonly EffectKind[];
+const PER_SERVICE = ['container', 'secrets', 'start', 'healthy'] as const satisfies readonly EffectKind[];
+type CreateKind =
+  | (typeof DATABASE_FIRST)[number]
+  | (typeof PER_SERVICE)[number]
+  | 'image'
+  | 'network'
+  | 'join-network'
+  | 'port-network'
+  | 'probe'
+  | 'publish-service';
 
-export function planEnvironmentCreate(situation: Situation<EnvironmentSubject>): Step {
-  return forwardThenUndo(situation, CREATE_ENVIRONMENT, environmentEffect, removeEnvironment);
+/** Images first: what is most likely to fail, and to take long, comes before anything is made. */
+function createEnvironmentSteps({ services }: EnvironmentSubject): readonly StepOf<CreateKind>[] {
+  const some = services.length > 0;
+  return [
+    ...services.map((service): StepOf<CreateKind> => ({ kind: 'image', service })),
+    ...DATABASE_FIRST.map((kind) => ({ kind })),
+    ...(some ? [{ kind: 'network' } as const, { kind: 'join-network' } as const] : []),
+    ...(services.some(({ ports }) => ports.length > 0) ? [{ kind: 'port-network' } as const] : []),
+    ...services.flatMap((service) => PER_SERVICE.map((kind) => ({ kind, service }))),
+    { kind: 'probe' },
+    ...services.map((service): StepOf<CreateKind> => ({ kind: 'publish-service', service })),
+  ];
 }
 
-function environmentEffect(kind: (typeof CREATE_ENVIRONMENT)[number], subject: EnvironmentSubject): PlannedEffect {
-  const { id: environmentId, names, connectionLimit, extensions, profile, identities, refusedDatabases } = subject;
+export function planEnvironmentCreate(situation: Situation<EnvironmentSubject>): Step {
+  return forwardThenUndo(
+    situation,
+    createEnvironmentSteps(situation.subject),
+    (step) => environmentEffect(step, situation),
+    removeEnvironment,
+  );
+}
+
+function environmentEffect(
+  { kind, service }: StepOf<CreateKind>,
+  { subject, effects }: Situation<EnvironmentSubject>,
+): PlannedEffect {
+  const { id: environmentId, names, connectionLimit, extensions, identities, refusedDatabases, place } = subject;
   const databaseOid = (): number => known(identities.databaseOid, 'databaseOid');
+  const networkId = (): string => known(identities.networkId, 'networkId');
+  const engineContainerId = (): string => known(place.engineContainerId, 'engineContainerId');
   switch (kind) {
     case 'roles':
       return planned(kind, { environmentId, names, connectionLimit });
@@ -90,12 +147,85 @@ function environmentEffect(kind: (typeof CREATE_ENVIRONMENT)[number], subject: E
     case 'publish-database':
       return planned(kind, { environmentId, databaseOid: databaseOid(), names, connectionLimit });
     case 'rules':
-      return planned(kind, { environmentId, names, profile });
+      return planned(kind, { environmentId, names, profiles: profilesOf(subject) });
+    case 'network':
+      return planned(kind, { owner: { type: 'environment', id: environmentId }, pool: place.networkPool });
+    case 'join-network':
+      return planned(kind, { environmentId, networkId: networkId(), engineContainerId: engineContainerId() });
+    case 'port-network':
+      return planned(kind, { environmentId, pool: place.networkPool });
     case 'probe':
       return planned(kind, { environmentId, databaseOid: databaseOid(), names, refusedDatabases });
+    case 'image':
+    case 'container':
+    case 'secrets':
+    case 'start':
+    case 'healthy':
+    case 'publish-service':
+      return serviceEffect(kind, known(service, 'service'), subject, effects);
     default:
       return kind satisfies never;
   }
+}
+
+function serviceEffect(
+  kind: (typeof PER_SERVICE)[number] | 'image' | 'publish-service',
+  service: Service,
+  { id: environmentId, identities, place }: EnvironmentSubject,
+  effects: readonly EffectRecord[],
+): PlannedEffect {
+  const { id: serviceId, name, image, command, env, limits, readOnly, health } = service;
+  const of = { environmentId, serviceId };
+  const made = (): { containerId: string } => ({
+    containerId: known(identities.services?.[serviceId], 'container of the service').containerId,
+  });
+  const networkId = (): string => known(identities.networkId, 'networkId');
+  switch (kind) {
+    case 'image':
+      return planned(kind, { image, serviceId });
+    case 'container': {
+      const pinned = last(effects, { kind: 'image', service })?.facts['imageId'] as string | undefined;
+      const spec = { ...of, name, imageId: known(pinned, 'imageId'), networkId: networkId() };
+      return planned(kind, { ...spec, ...publishedBy(service, identities, place), command, env, limits, readOnly });
+    }
+    case 'healthy':
+      return planned(kind, {
+        ...of,
+        ...made(),
+        networkId: networkId(),
+        health,
+        engineContainerId: known(place.engineContainerId, 'engineContainerId'),
+      });
+    case 'secrets':
+    case 'start':
+    case 'publish-service':
+      return planned(kind, { ...of, ...made() });
+    default:
+      return kind satisfies never;
+  }
+}
+
+function publishedBy(
+  { ports }: Service,
+  { portNetworkId, services = {} }: Identities,
+  { published }: ServicesPlace,
+): Pick<EffectSpecs['container'], 'published'> {
+  if (ports.length === 0) return {};
+  // Ports of this environment's other services may not be among those that are known to be taken yet.
+  const own = Object.values(services).flatMap((other) => Object.values(other.ports));
+  const place = known(published, 'the place of published ports');
+  return {
+    published: {
+      ...place,
+      taken: [...place.taken, ...own],
+      networkId: known(portNetworkId, 'portNetworkId'),
+      containerPorts: ports,
+    },
+  };
+}
+
+function profilesOf({ profile, services }: EnvironmentSubject): readonly string[] {
+  return services.length === 0 ? [profile] : [profile, SERVICES_PROFILE];
 }
 
 export function planEnvironmentDelete(situation: Situation<EnvironmentSubject>): Step {
@@ -109,8 +239,34 @@ function givenUp({ abandon, effects }: Situation): Step | undefined {
 }
 
 /** In reverse, from recorded identities only; undefined when nothing is left. */
-function removeEnvironment({ subject, effects }: Situation<EnvironmentSubject>): Step | undefined {
-  const { id: environmentId, names, profile, identities } = subject;
+function removeEnvironment(situation: Situation<EnvironmentSubject>): Step | undefined {
+  return removeServices(situation) ?? removeDatabase(situation);
+}
+
+/** Containers before the networks that they are in, the last one first. */
+function removeServices({ subject, effects }: Situation<EnvironmentSubject>): Step | undefined {
+  const { id: environmentId, identities, place } = subject;
+  const { networkId, portNetworkId, joined } = identities;
+  // Told by what was made, not by what was asked for.
+  const [serviceId, made] = Object.entries(identities.services ?? {}).at(-1) ?? [];
+  const engineContainerId = (): string => known(place.engineContainerId, 'engineContainerId');
+  const next =
+    serviceId !== undefined && made !== undefined
+      ? planned('remove-service', { environmentId, serviceId, containerId: made.containerId })
+      : joined === true && networkId !== undefined
+        ? planned('leave-network', { environmentId, networkId, engineContainerId: engineContainerId() })
+        : portNetworkId !== undefined
+          ? planned('remove-port-network', { environmentId, networkId: portNetworkId })
+          : networkId !== undefined
+            ? planned('remove-network', { owner: { type: 'environment', id: environmentId }, networkId })
+            : undefined;
+  if (next === undefined) return undefined;
+  const refused = refusal(effects, next.kind, serviceId);
+  return refused === undefined ? effect(next) : { do: 'block', reason: refused };
+}
+
+function removeDatabase({ subject, effects }: Situation<EnvironmentSubject>): Step | undefined {
+  const { id: environmentId, names, identities } = subject;
   const { databaseOid, roleOids } = identities;
   if (databaseOid !== undefined) {
     const kind = identities.retired === true ? 'drop-database' : 'retire-database';
@@ -119,11 +275,11 @@ function removeEnvironment({ subject, effects }: Situation<EnvironmentSubject>):
     return effect(
       kind === 'drop-database'
         ? planned(kind, { environmentId, databaseOid })
-        : planned(kind, { environmentId, databaseOid, names, profile }),
+        : planned(kind, { environmentId, databaseOid, names, profiles: profilesOf(subject) }),
     );
   }
   if (roleOids === undefined) return undefined;
-  const dropped = last(effects, 'drop-roles');
+  const dropped = last(effects, { kind: 'drop-roles' });
   if (dropped?.outcome !== 'refused') return effect(planned('drop-roles', { environmentId, roleOids }));
   const reason = dropped.reason ?? { code: 'refused', message: 'the roles could not be dropped' };
   if (reason.code !== 'dependent_objects') return { do: 'block', reason };
@@ -151,7 +307,9 @@ const CREATE_ENGINE = [
 ] as const satisfies readonly EffectKind[];
 
 export function planEngineCreate(situation: Situation<EngineSubject>): Step {
-  return forwardThenUndo(situation, CREATE_ENGINE, engineEffect, removeEngine);
+  const { subject } = situation;
+  const steps = CREATE_ENGINE.map((kind) => ({ kind }));
+  return forwardThenUndo(situation, steps, ({ kind }) => engineEffect(kind, subject), removeEngine);
 }
 
 function engineEffect(kind: (typeof CREATE_ENGINE)[number], subject: EngineSubject): PlannedEffect {
@@ -161,9 +319,9 @@ function engineEffect(kind: (typeof CREATE_ENGINE)[number], subject: EngineSubje
     case 'engine-files':
       return planned(kind, { engineId, name });
     case 'image':
-      return planned(kind, { engineId, image });
+      return planned(kind, { image });
     case 'network':
-      return planned(kind, { engineId, pool: networkPool });
+      return planned(kind, { owner: { type: 'engine', id: engineId }, pool: networkPool });
     case 'volume':
       return planned(kind, { engineId });
     case 'engine-container':
@@ -182,12 +340,46 @@ function engineEffect(kind: (typeof CREATE_ENGINE)[number], subject: EngineSubje
       return planned(kind, {
         engineId,
         generation: 1,
-        profiles: [{ name: 'local', cidrs: known(identities.localCidrs, 'localCidrs') }],
+        profiles: engineProfiles(subject),
         port,
       });
     default:
       return kind satisfies never;
   }
+}
+
+/** `local` is this host, as the engine sees it; `private` is every network that an environment of it may get. */
+function engineProfiles({ identities, networkPool }: EngineSubject): EffectSpecs['rule-file']['profiles'] {
+  return [
+    { name: 'local', cidrs: known(identities.localCidrs, 'localCidrs') },
+    { name: SERVICES_PROFILE, cidrs: [networkPool] },
+  ];
+}
+
+/** An engine that was made before there were services gets the profile that these come through. */
+export function planEngineRules(situation: Situation<EngineSubject>): Step {
+  const { subject, effects } = situation;
+  const { id: engineId, port } = subject;
+  const ended = givenUp(situation);
+  if (ended !== undefined) return ended;
+  for (const kind of ['profile-role', 'rule-file'] as const) {
+    const record = last(effects, { kind });
+    if (record?.outcome === 'refused')
+      return { do: 'finish', state: 'failed', ...(record.reason === undefined ? {} : { reason: record.reason }) };
+    if (record?.outcome === 'applied') continue;
+    if (kind === 'profile-role') return effect(planned(kind, { engineId, profile: SERVICES_PROFILE }));
+    const { generation, digest } = known(subject.rules, 'rule generation in force');
+    return effect(
+      planned(kind, {
+        engineId,
+        generation: generation + 1,
+        profiles: engineProfiles(subject),
+        port,
+        previousDigest: digest,
+      }),
+    );
+  }
+  return { do: 'finish', state: 'succeeded' };
 }
 
 function removeEngine({ subject, effects }: Situation<EngineSubject>): Step | undefined {
@@ -199,8 +391,8 @@ function removeEngine({ subject, effects }: Situation<EngineSubject>): Step | un
       : volumeName !== undefined
         ? planned('remove-volume', { engineId, volumeName })
         : networkId !== undefined
-          ? planned('remove-network', { engineId, networkId })
-          : last(effects, 'engine-files')?.outcome === 'applied'
+          ? planned('remove-network', { owner: { type: 'engine', id: engineId }, networkId })
+          : last(effects, { kind: 'engine-files' })?.outcome === 'applied'
             ? planned('remove-engine-files', { engineId })
             : undefined;
   if (next === undefined) return undefined;
@@ -214,7 +406,7 @@ export function planEngineStart(situation: Situation<EngineSubject>): Step {
   const ended = givenUp(situation);
   if (ended !== undefined) return ended;
   for (const kind of ['engine-start', 'engine-ready'] as const) {
-    const record = last(effects, kind);
+    const record = last(effects, { kind });
     if (record?.outcome === 'refused')
       return { do: 'finish', state: 'failed', ...(record.reason === undefined ? {} : { reason: record.reason }) };
     if (record?.outcome !== 'applied') return effect(engineEffect(kind, subject));
@@ -222,25 +414,24 @@ export function planEngineStart(situation: Situation<EngineSubject>): Step {
   return { do: 'finish', state: 'succeeded' };
 }
 
-/** First every effect of `kinds` in order; after a refusal, a cancellation or an abandonment what was made is undone. */
+/** First every step in order; after a refusal, a cancellation or an abandonment what was made is undone. */
 function forwardThenUndo<S extends EnvironmentSubject | EngineSubject, K extends EffectKind>(
   situation: Situation<S>,
-  kinds: readonly K[],
-  specify: (kind: K, subject: S) => PlannedEffect,
+  steps: readonly StepOf<K>[],
+  specify: (step: StepOf<K>) => PlannedEffect,
   remove: (situation: Situation<S>) => Step | undefined,
 ): Step {
-  const { subject, effects, cancelRequested, superseded, abandon } = situation;
-  const refused = effects.find(
-    (record) => (kinds as readonly EffectKind[]).includes(record.kind) && record.outcome === 'refused',
-  );
+  const { effects, cancelRequested, superseded, abandon } = situation;
+  const forward: ReadonlySet<EffectKind> = new Set(steps.map(({ kind }) => kind));
+  const refused = effects.find((record) => forward.has(record.kind) && record.outcome === 'refused');
   const failure =
     abandon ??
     (refused === undefined
       ? undefined
       : (refused.reason ?? { code: 'refused', message: `${refused.kind} was refused` }));
-  const open = kinds.find((kind) => last(effects, kind)?.outcome !== 'applied');
+  const open = steps.find((step) => last(effects, step)?.outcome !== 'applied');
   if (failure === undefined && open === undefined) return { do: 'finish', state: 'succeeded' };
-  if (failure === undefined && !cancelRequested && open !== undefined) return effect(specify(open, subject));
+  if (failure === undefined && !cancelRequested && open !== undefined) return effect(specify(open));
   const ended: Step =
     failure !== undefined
       ? { do: 'finish', state: 'failed', reason: failure }
@@ -251,8 +442,8 @@ function forwardThenUndo<S extends EnvironmentSubject | EngineSubject, K extends
 }
 
 /** The reason of the last refusal of a removal that has no way round it. */
-function refusal(effects: readonly EffectRecord[], kind: EffectKind): Reason | undefined {
-  const record = last(effects, kind);
+function refusal(effects: readonly EffectRecord[], kind: EffectKind, serviceId?: string): Reason | undefined {
+  const record = effects.findLast((one) => one.kind === kind && one.serviceId === serviceId);
   if (record?.outcome !== 'refused') return undefined;
   return record.reason ?? { code: 'refused', message: `${kind} was refused` };
 }

@@ -62,6 +62,14 @@ export class EngineEntity {
   @Column({ name: 'created_at', type: 'timestamptz', default: () => 'now()' })
   createdAt!: Date;
 
+  @Column({
+    type: 'text',
+    array: true,
+    default: () => `'{local}'`,
+    comment: 'network profiles that its rules in force hold',
+  })
+  profiles!: string[];
+
   @OneToMany(() => EngineGenerationEntity, (generation) => generation.engine)
   generations!: Relation<EngineGenerationEntity>[];
 }

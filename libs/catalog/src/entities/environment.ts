@@ -1,5 +1,6 @@
-import type { Tier } from '#kernel';
-import type { EnvironmentState, Identities } from '#protocol';
+import type { Reason, Tier } from '#kernel';
+import type { EnvironmentState, Identities, ServiceSpec } from '#protocol';
+import type { ServiceObservation } from '../rows.ts';
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, Unique } from 'typeorm';
 import { EngineEntity } from './engine.ts';
 import { ProjectEntity } from './project.ts';
@@ -13,6 +14,8 @@ import { ProjectEntity } from './project.ts';
   `state in ('provisioning', 'ready', 'degraded', 'updating', 'suspended', 'deleting', 'deleted', 'failed', 'blocked')`,
 )
 @Check('environments_connection_limit_check', 'connection_limit > 0')
+@Check('environments_networks_check', 'networks between 0 and 2')
+@Index('environments_networks', ['engineId'], { where: `networks > 0 and state not in ('deleted', 'failed')` })
 export class EnvironmentEntity {
   @PrimaryColumn({ type: 'uuid', primaryKeyConstraintName: 'environments_pkey' })
   id!: string;
@@ -54,6 +57,16 @@ export class EnvironmentEntity {
 
   @Column({ name: 'last_observed_at', type: 'timestamptz', nullable: true })
   lastObservedAt!: Date | null;
+
+  @Column({
+    type: 'integer',
+    default: 0,
+    comment: 'how many its services need: none, its own, and one for published ports',
+  })
+  networks!: number;
+
+  @Column({ type: 'jsonb', nullable: true, comment: 'why it is degraded' })
+  reason!: Reason | null;
 }
 
 @Entity('logins')
@@ -102,9 +115,31 @@ export class ServiceEntity {
   @Column({ type: 'text' })
   image!: string;
 
-  @Column({ type: 'jsonb', default: {} })
-  identities!: Identities;
-
   @Column({ name: 'created_at', type: 'timestamptz', default: () => 'now()' })
   createdAt!: Date;
+
+  @Column({ type: 'integer', default: 0 })
+  ordinal!: number;
+
+  @Column({ type: 'jsonb', default: {}, comment: 'command, env, ports, health, limits, readOnly: no secret' })
+  spec!: ServiceSpec;
+
+  @Column({ type: 'jsonb', nullable: true, comment: 'what the watcher saw of its container when it last changed' })
+  observed!: ServiceObservation | null;
+
+  @Column({ name: 'observed_at', type: 'timestamptz', nullable: true })
+  observedAt!: Date | null;
+}
+
+@Entity('service_secrets')
+export class ServiceSecretEntity {
+  @ForeignKey(() => ServiceEntity, { name: 'service_secrets_service_id_fkey' })
+  @PrimaryColumn({ name: 'service_id', type: 'uuid', primaryKeyConstraintName: 'service_secrets_pkey' })
+  serviceId!: string;
+
+  @PrimaryColumn({ type: 'text', primaryKeyConstraintName: 'service_secrets_pkey' })
+  name!: string;
+
+  @Column({ type: 'bytea', select: false, comment: 'AES-256-GCM under the key file; removed with the environment' })
+  sealed!: Buffer;
 }

@@ -4,8 +4,8 @@ import { AuditEntity } from './audit.ts';
 import { CaseEntity } from './case.ts';
 import { EffectEntity, TokenEntity } from './effect.ts';
 import { EngineEntity, EngineGenerationEntity, RuleGenerationEntity } from './engine.ts';
-import { EnvironmentEntity, LoginEntity, ServiceEntity } from './environment.ts';
-import { HostEntity, InstallationEntity } from './host.ts';
+import { EnvironmentEntity, LoginEntity, ServiceEntity, ServiceSecretEntity } from './environment.ts';
+import { HostEntity, InstallationEntity, RegistryEntity } from './host.ts';
 import { IdempotencyKeyEntity } from './idempotency-key.ts';
 import { InboxEntity, OutboxEntity } from './message.ts';
 import { ClaimEntity, JobEntity, OperationEntity } from './operation.ts';
@@ -16,12 +16,14 @@ export const ENTITIES = [
   ProjectEntity,
   ApiKeyEntity,
   HostEntity,
+  RegistryEntity,
   EngineEntity,
   EngineGenerationEntity,
   RuleGenerationEntity,
   EnvironmentEntity,
   LoginEntity,
   ServiceEntity,
+  ServiceSecretEntity,
   OperationEntity,
   JobEntity,
   ClaimEntity,

@@ -97,6 +97,9 @@ export class OperationEntity {
 
   @Column({ name: 'finished_at', type: 'timestamptz', nullable: true })
   finishedAt!: Date | null;
+
+  @Column({ type: 'text', nullable: true, comment: 'how far the effect in hand is, for people' })
+  progress!: string | null;
 }
 
 @Entity('jobs')

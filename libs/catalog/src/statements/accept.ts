@@ -7,7 +7,7 @@
  */
 import type { JsonObject, Tier } from '#kernel';
 import { Problem } from '#kernel';
-import type { EnvironmentState, OperationKind, OperationState } from '#protocol';
+import type { EnvironmentState, OperationKind, OperationState, ServiceSpec } from '#protocol';
 import { OPERATIONS } from '#protocol';
 import type { Tx } from '../catalog.ts';
 import { CatalogUnavailable } from '../errors.ts';
@@ -35,6 +35,15 @@ export interface EnvironmentToCreate extends Acceptance {
   readonly connectionLimit: number;
   readonly labels: Readonly<Record<string, string>>;
   readonly logins: readonly LoginToCreate[];
+  readonly services: readonly ServiceToCreate[];
+}
+
+export interface ServiceToCreate {
+  readonly id: string;
+  readonly name: string;
+  readonly image: string;
+  readonly spec: ServiceSpec;
+  readonly secrets: readonly { readonly name: string; readonly sealed: Buffer }[];
 }
 
 export interface LoginToCreate {
@@ -59,8 +68,8 @@ export class EnvironmentIdUsed extends Error {
 }
 
 const ENVIRONMENT = /* sql */ `
-  insert into environments (id, project_id, name, state, engine_id, profile, extensions, connection_limit, labels, database_name)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict do nothing returning 1`;
+  insert into environments (id, project_id, name, state, engine_id, profile, extensions, connection_limit, labels, database_name, networks)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) on conflict do nothing returning 1`;
 
 const HOLDER = /* sql */ `
   select id from environments where project_id = $1 and name = $2 and state not in ('deleted', 'failed')`;
@@ -69,11 +78,17 @@ const LOGINS = /* sql */ `
   insert into logins (environment_id, tier, user_name, password_sealed, verifier_sealed)
   select $1, * from unnest($2::text[], $3::text[], $4::bytea[], $5::bytea[])`;
 
-/** @throws Problem `environment_exists`, `no_engine`, `idempotency_mismatch`; EnvironmentIdUsed */
+/**
+ * @throws Problem `environment_exists`, `no_engine`, `insufficient_capacity`, `ports_unavailable`, `services_unavailable`,
+ *   `idempotency_mismatch`; EnvironmentIdUsed
+ */
 export async function acceptEnvironmentCreate(tx: Tx, create: EnvironmentToCreate): Promise<Accepted> {
   const before = await acceptedBefore(tx, create);
   if (before !== undefined) return before;
-  const { environmentId, projectId, engine, name, profile, extensions, connectionLimit, labels, logins } = create;
+  const { environmentId, projectId, engine, name, profile, extensions, connectionLimit, labels, logins, services } =
+    create;
+  const networks = networksFor(services);
+  if (networks > 0) await assertCapacity(tx, engine, networks);
   const able = await tx.query(
     /* sql */ `select 1 from engines where id = $1 and state in ('ready', 'creating') for share`,
     [engine.id],
@@ -91,6 +106,7 @@ export async function acceptEnvironmentCreate(tx: Tx, create: EnvironmentToCreat
     connectionLimit,
     JSON.stringify(labels),
     create.databaseName,
+    networks,
   ]);
   if (made.length === 0) {
     const [holder] = await tx.query<{ id: string }>(HOLDER, [projectId, name]);
@@ -105,14 +121,91 @@ export async function acceptEnvironmentCreate(tx: Tx, create: EnvironmentToCreat
     logins.map((login) => login.passwordSealed),
     logins.map((login) => login.verifierSealed),
   ]);
+  if (services.length > 0) await insertServices(tx, environmentId, services);
   await enqueue(tx, create, kind, {
     hostId: engine.hostId,
     projectId,
     environmentId,
     engineId: engine.id,
-    request: { name, profile, extensions, connectionLimit, labels },
+    request: {
+      name,
+      profile,
+      extensions,
+      connectionLimit,
+      labels,
+      ...(services.length === 0 ? {} : { services: services.map((service) => ({ name: service.name })) }),
+    },
   });
   return { answer: 'accepted', operationId: create.operationId };
+}
+
+/** An environment's own network, and one more when something is published. */
+function networksFor(services: readonly ServiceToCreate[]): number {
+  if (services.length === 0) return 0;
+  return services.some(({ spec }) => spec.ports.length > 0) ? 2 : 1;
+}
+
+// The host's row is locked, so that two requests cannot both take the last networks.
+const CAPACITY = /* sql */ `
+  with host as (select * from hosts where id = $1 for update)
+  select h.service_networks_max as "max", h.service_ports is not null as "publishes",
+         (select coalesce(sum(v.networks), 0)::integer from environments v join engines g on g.id = v.engine_id
+           where g.host_id = h.id and v.networks > 0 and v.state not in ('deleted', 'failed')) as "used",
+         (select e.state = 'creating' or 'private' = any (e.profiles) from engines e where e.id = $2) as "reachable"
+    from host h`;
+
+interface Capacity {
+  readonly max: number;
+  readonly publishes: boolean;
+  readonly used: number;
+  readonly reachable: boolean | null;
+}
+
+/** Services are refused before anything is made for them, when the host has no room or no way for them. */
+async function assertCapacity(tx: Tx, engine: EnvironmentToCreate['engine'], networks: number): Promise<void> {
+  const [host] = await tx.query<Capacity>(CAPACITY, [engine.hostId, engine.id]);
+  if (host === undefined) throw new TypeError(`the catalog has no host ${engine.hostId}`);
+  if (host.reachable !== true)
+    throw new Problem(
+      'services_unavailable',
+      'the rules of the engine do not let services in yet: run npm start, which asks for them, and try again',
+    );
+  if (networks > 1 && !host.publishes)
+    throw new Problem(
+      'ports_unavailable',
+      `host ${engine.hostId} publishes no ports of services, since nothing closes it to them: run npm start as root, ` +
+        'or close the host to the addresses of SUREFOOT_NETWORK_POOL and set SUREFOOT_SERVICE_PORTS in local.env',
+    );
+  if (host.used + networks > host.max)
+    throw new Problem(
+      'insufficient_capacity',
+      `host ${engine.hostId} takes ${host.max} networks of environments with services; ${host.used} are in use, and this ` +
+        `one needs ${networks}: delete an environment with services first`,
+    );
+}
+
+const SERVICES = /* sql */ `
+  insert into services (id, environment_id, ordinal, name, image, spec)
+  select s.id, $1, s.ordinal, s.name, s.image, s.spec::jsonb
+    from unnest($2::uuid[], $3::text[], $4::text[], $5::text[]) with ordinality as s (id, name, image, spec, ordinal)`;
+
+const SERVICE_SECRETS = /* sql */ `
+  insert into service_secrets (service_id, name, sealed) select * from unnest($1::uuid[], $2::text[], $3::bytea[])`;
+
+async function insertServices(tx: Tx, environmentId: string, services: readonly ServiceToCreate[]): Promise<void> {
+  await tx.query(SERVICES, [
+    environmentId,
+    services.map(({ id }) => id),
+    services.map(({ name }) => name),
+    services.map(({ image }) => image),
+    services.map(({ spec }) => JSON.stringify(spec)),
+  ]);
+  const secrets = services.flatMap(({ id, secrets: own }) => own.map((secret) => ({ id, ...secret })));
+  await tx.query(SERVICE_SECRETS, [
+    secrets.map(({ id }) => id),
+    secrets.map(({ name }) => name),
+    secrets.map(({ sealed }) => sealed),
+  ]);
 }
 
 function nameTaken(name: string, environmentId: string): Problem {

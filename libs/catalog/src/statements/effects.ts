@@ -30,7 +30,7 @@ const RECORD = /* sql */ `
     insert into effects (id, operation_id, claim_id, ordinal, kind, spec)
     select $2, $3, $1, 1 + coalesce((select max(ordinal) from effects where operation_id = $3), 0), $4, $5 from current
     on conflict (id) do nothing),
-  staged as (update operations set stage = $4 where id = $3 and exists (select 1 from current)),
+  staged as (update operations set stage = $4, progress = null where id = $3 and exists (select 1 from current)),
   token as (
     insert into tokens (token, effect_id, engine_id, claim_number, resource) select $6, $2, $7, $8, $9 from current
     on conflict (token) do nothing)
@@ -84,7 +84,8 @@ const SETTLE = /* sql */ `
   closed as (update tokens set settled_at = now() where token = $6 and exists (select 1 from settled)),
   undone as (
     update effects set outcome = 'undone'
-     where operation_id = (select operation_id from settled) and kind = any ($7) and outcome = 'applied' and $3 = 'applied'),
+     where operation_id = (select operation_id from settled) and kind = any ($7) and outcome = 'applied' and $3 = 'applied'
+       and spec ->> 'serviceId' is not distinct from (select e.spec ->> 'serviceId' from effects e where e.id = $2)),
   environment as (
     update environments set identities = $8::jsonb where id = $9 and $8::jsonb is not null and exists (select 1 from settled)),
   engine as (
@@ -114,6 +115,14 @@ export async function settleEffect(tx: Tx, settlement: Settlement): Promise<Writ
     return row === undefined || row.outcome === 'pending' ? 'conflict' : 'already';
   }
   return 'updated';
+}
+
+/** How far the effect in hand is. Nothing is decided by it. */
+export async function noteProgress(tx: Tx, operationId: string, claimId: string, text: string): Promise<void> {
+  await tx.query(
+    /* sql */ `update operations set progress = $3 where id = $1 and claim_id = $2 and state = 'running'`,
+    [operationId, claimId, text],
+  );
 }
 
 /** What became of an effect, as recovery needs to know it. */

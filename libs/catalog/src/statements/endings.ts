@@ -11,7 +11,7 @@ import { endClaim } from './claims.ts';
 import { withoutDelete } from './without-delete.ts';
 
 const END = /* sql */ `
-  update operations set state = $3, stage = $3, reason = $4, finished_at = case when $3 = 'blocked' then null else now() end
+  update operations set state = $3, stage = $3, reason = $4, progress = null, finished_at = case when $3 = 'blocked' then null else now() end
    where id = $1 and claim_id = $2 and state = 'running'
   returning kind, environment_id, engine_id, request,
             exists (select 1 from effects e where e.operation_id = operations.id and e.outcome <> 'absent') as begun`;
@@ -30,9 +30,12 @@ const END_EVENTS = {
 
 /** What an engine operation that succeeded makes known; absent for environments. */
 export interface EngineFinding {
-  readonly pin: Pin;
-  readonly extensions: readonly string[];
-  readonly ruleGeneration?: { readonly generation: number; readonly digest: string };
+  readonly pinned?: { readonly pin: Pin; readonly extensions: readonly string[] };
+  readonly ruleGeneration?: {
+    readonly generation: number;
+    readonly digest: string;
+    readonly profiles: readonly string[];
+  };
 }
 
 export async function finishOperation(
@@ -132,6 +135,7 @@ const END_ENVIRONMENT = /* sql */ `
            when $2 <> 'blocked' and exists (
            select 1 from operations d where d.environment_id = $1 and d.kind = 'environment.delete' and d.state in ('queued', 'running', 'blocked'))
            then 'deleting' else $2 end,
+         reason = null,
          last_observed_at = case when $3 then now() else last_observed_at end
    where id = $1
   returning state`;
@@ -139,17 +143,29 @@ const END_ENVIRONMENT = /* sql */ `
 export async function endEnvironment(tx: Tx, id: string, state: EnvironmentState, observed: boolean): Promise<void> {
   const [ended] = await tx.query<{ state: EnvironmentState }>(END_ENVIRONMENT, [id, state, observed]);
   // What is gone needs no secret any more.
-  if (ended?.state === 'deleted' || ended?.state === 'failed')
+  if (ended?.state === 'deleted' || ended?.state === 'failed') {
     await tx.query(
       /* sql */ `update logins set password_sealed = null, verifier_sealed = null where environment_id = $1`,
       [id],
     );
+    await tx.query(
+      /* sql */ `delete from service_secrets where service_id in (select id from services where environment_id = $1)`,
+      [id],
+    );
+  }
 }
 
 export async function endEngine(tx: Tx, id: string, state: EngineState, finding?: EngineFinding): Promise<void> {
   await tx.query(/* sql */ `update engines set state = $2 where id = $1`, [id, state]);
-  if (finding === undefined) return;
-  const { pin, extensions, ruleGeneration } = finding;
+  if (finding?.pinned !== undefined) await newGeneration(tx, id, finding.pinned);
+  if (finding?.ruleGeneration !== undefined) await newRuleGeneration(tx, id, finding.ruleGeneration);
+}
+
+async function newGeneration(
+  tx: Tx,
+  id: string,
+  { pin, extensions }: NonNullable<EngineFinding['pinned']>,
+): Promise<void> {
   await tx.query(
     /* sql */ `with next as (
                  insert into engine_generations (engine_id, generation, pin)
@@ -158,13 +174,23 @@ export async function endEngine(tx: Tx, id: string, state: EngineState, finding?
                update engines set generation = (select generation from next), extensions = $3 where id = $1`,
     [id, JSON.stringify(pin), extensions],
   );
-  if (ruleGeneration === undefined) return;
+}
+
+async function newRuleGeneration(
+  tx: Tx,
+  id: string,
+  { generation, digest, profiles }: NonNullable<EngineFinding['ruleGeneration']>,
+): Promise<void> {
   await tx.query(/* sql */ `insert into rule_generations (engine_id, generation, digest) values ($1, $2, $3)`, [
     id,
-    ruleGeneration.generation,
-    ruleGeneration.digest,
+    generation,
+    digest,
   ]);
-  await tx.query(/* sql */ `update engines set rule_generation = $2 where id = $1`, [id, ruleGeneration.generation]);
+  await tx.query(/* sql */ `update engines set rule_generation = $2, profiles = $3 where id = $1`, [
+    id,
+    generation,
+    profiles,
+  ]);
 }
 
 function auditDetail(claim: Claim, reason: Reason | undefined): JsonObject {

@@ -21,11 +21,27 @@ class ForeignCatalog extends Error {
 /** Ids are made by the caller before the transaction, so that a repetition after a lost reply finds its own rows. */
 export interface Seed {
   readonly installation: string;
-  readonly host: { readonly id: string; readonly identity: string };
+  readonly host: { readonly id: string; readonly identity: string; readonly services: HostServices };
   readonly project: { readonly id: string; readonly name: string };
   /** SHA-256 of the key. */
   readonly adminKey: { readonly id: string; readonly name: string; readonly hash: Buffer };
 }
+
+/** What a host has for services: set anew at each set-up, from its own settings. */
+export interface HostServices {
+  /** Networks of environments that it takes. */
+  readonly networksMax: number;
+  readonly address: string;
+  /** Undefined: it publishes none. */
+  readonly ports: { readonly from: number; readonly to: number } | undefined;
+}
+
+const HOST_SERVICES = /* sql */ `
+  update hosts set service_networks_max = $2, service_address = $3, service_ports = int4range($4, $5, '[]')
+   where id = $1`;
+
+const HOST_WITHOUT_PORTS = /* sql */ `
+  update hosts set service_networks_max = $2, service_address = $3, service_ports = null where id = $1`;
 
 /** @returns a sentence for each thing that was done now */
 export async function seedCatalog(tx: Tx, seed: Seed): Promise<readonly string[]> {
@@ -37,6 +53,13 @@ export async function seedCatalog(tx: Tx, seed: Seed): Promise<readonly string[]
     [host.id, host.identity],
   );
   if (hosts.length > 0) done.push(`host ${host.id}`);
+  const { networksMax, address, ports } = host.services;
+  await tx.query(ports === undefined ? HOST_WITHOUT_PORTS : HOST_SERVICES, [
+    host.id,
+    networksMax,
+    address,
+    ...(ports === undefined ? [] : [ports.from, ports.to]),
+  ]);
   const projects = await tx.query(
     /* sql */ `insert into projects (id, name) values ($1, $2) on conflict do nothing returning id`,
     [project.id, project.name],
@@ -101,5 +124,29 @@ export async function requestFirstEngine(tx: Tx, engine: EngineToCreate): Promis
   const request = { name, image, port, networkPool };
   await submitOperation(tx, 'setup', { operationId, jobId, kind: KIND, hostId, engineId, request });
   await writeAudit(tx, 'setup', KIND, engineId, { operationId });
+  return true;
+}
+
+const RULES_KIND = 'engine.rules';
+
+const WITHOUT_SERVICES = /* sql */ `
+  select e.id from engines e
+   where e.host_id = $1 and e.state = 'ready' and e.rule_generation is not null and not ('private' = any (e.profiles))
+     and not exists (select 1 from operations o where o.engine_id = e.id and o.kind = '${RULES_KIND}' and o.state in ('queued', 'running', 'blocked'))
+   order by e.created_at, e.id limit 1 for update`;
+
+/**
+ * An engine that was made before there were services gets the rules that let them in, from its worker.
+ * @returns whether one was asked for now
+ */
+export async function requestServiceRules(
+  tx: Tx,
+  hostId: string,
+  ids: { readonly operationId: string; readonly jobId: string },
+): Promise<boolean> {
+  const [engine] = await tx.query<{ id: string }>(WITHOUT_SERVICES, [hostId]);
+  if (engine === undefined) return false;
+  await submitOperation(tx, 'setup', { ...ids, kind: RULES_KIND, hostId, engineId: engine.id, request: {} });
+  await writeAudit(tx, 'setup', RULES_KIND, engine.id, { operationId: ids.operationId });
   return true;
 }
