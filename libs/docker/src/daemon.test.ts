@@ -122,14 +122,14 @@ describe('B059: a pull', () => {
     const daemon = new Daemon(
       await daemonThat(says(200, progress({ status: 'Pulling' }, { status: 'Status: Image is up to date' }))),
     );
-    await expect(daemon.pull('x:1', 1_000)).resolves.toBeUndefined();
+    await expect(daemon.pull('x:1', { deadlineMs: 1_000 })).resolves.toBeUndefined();
   });
 
   test('with an error inside the stream has failed, although its status was 200', async () => {
     const daemon = new Daemon(
       await daemonThat(says(200, progress({ status: 'Pulling' }, { error: 'manifest unknown' }))),
     );
-    await expect(daemon.pull('x:1', 1_000)).rejects.toMatchObject({
+    await expect(daemon.pull('x:1', { deadlineMs: 1_000 })).rejects.toMatchObject({
       kind: 'failed',
       message: 'the image could not be pulled: manifest unknown',
     });
@@ -137,7 +137,7 @@ describe('B059: a pull', () => {
 
   test('whose stream just ends is lost, and so is one that is cut', async () => {
     const ends = new Daemon(await daemonThat(says(200, progress({ status: 'Pulling' }))));
-    await expect(ends.pull('x:1', 1_000)).rejects.toMatchObject({ kind: 'lost' });
+    await expect(ends.pull('x:1', { deadlineMs: 1_000 })).rejects.toMatchObject({ kind: 'lost' });
     const cut = new Daemon(
       await daemonThat((_request, response) => {
         response.writeHead(200);
@@ -145,6 +145,6 @@ describe('B059: a pull', () => {
         setTimeout(() => response.socket?.destroy(), 10);
       }),
     );
-    await expect(cut.pull('x:1', 1_000)).rejects.toMatchObject({ kind: 'lost' });
+    await expect(cut.pull('x:1', { deadlineMs: 1_000 })).rejects.toMatchObject({ kind: 'lost' });
   });
 });

@@ -12,6 +12,7 @@ import type { ContainerRequest } from './container-request.ts';
 import { createBody } from './container-request.ts';
 import { classifyDaemonError, DaemonError, isDaemonError } from './errors.ts';
 import { openLog, readLog } from './log-stream.ts';
+import type { PullRequest } from './pull.ts';
 import { followPull } from './pull.ts';
 
 export type ContainerInfo = Dockerode.ContainerInspectInfo;
@@ -21,6 +22,8 @@ export interface ImageInfo {
   readonly id: string;
   /** Paths that the image declares as volumes. */
   readonly volumes: readonly string[];
+  /** `repository@sha256:…`, of each repository that it was pulled from; none for an image that was built here. */
+  readonly repoDigests: readonly string[];
 }
 
 export interface NetworkInfo {
@@ -29,6 +32,20 @@ export interface NetworkInfo {
   readonly labels: Readonly<Record<string, string>>;
   readonly subnets: readonly string[];
   readonly gateways: readonly string[];
+  /** No way out of it, and none in. */
+  readonly internal: boolean;
+  /** Of its driver. */
+  readonly options: Readonly<Record<string, string>>;
+}
+
+export interface NetworkDetail extends NetworkInfo {
+  /** Of containers that run. */
+  readonly endpoints: readonly {
+    /** What the container was called when it joined. */
+    readonly name: string;
+    /** Undefined for one that was left behind: no container has it. */
+    readonly containerId: string | undefined;
+  }[];
 }
 
 interface ContainerListed {
@@ -68,28 +85,32 @@ export class Daemon {
     const image = await this.#find((client) => client.getImage(reference).inspect());
     // The types say it is always there; classic images without one have null.
     const volumes = (image?.Config as { Volumes?: object | null } | undefined)?.Volumes;
-    return image === undefined ? undefined : { id: image.Id, volumes: Object.keys(volumes ?? {}) };
+    return image === undefined
+      ? undefined
+      : { id: image.Id, volumes: Object.keys(volumes ?? {}), repoDigests: repoDigestsOf(image) };
   }
 
   /** Returns when the whole image is there. A failure inside the stream is an error here (B059). */
-  async pull(reference: string, deadlineMs: number): Promise<void> {
+  async pull(reference: string, { deadlineMs, credentials, onProgress }: PullRequest): Promise<void> {
+    const authconfig = credentials === undefined ? {} : { authconfig: { ...credentials, serveraddress: '' } };
     await this.#change(async (client, abortSignal) => {
-      await followPull(await client.pull(reference, { abortSignal }));
+      await followPull(await client.pull(reference, { ...authconfig, abortSignal }), onProgress);
     }, deadlineMs);
   }
 
   async networks(): Promise<readonly NetworkInfo[]> {
     const networks = await this.#call((client, abortSignal) => client.listNetworks({ abortSignal }));
-    return networks.map((network) => {
-      const ranges = network.IPAM?.Config ?? [];
-      return {
-        id: network.Id,
-        name: network.Name,
-        labels: labelsOf(network.Labels),
-        subnets: ranges.flatMap(({ Subnet }) => Subnet ?? []),
-        gateways: ranges.flatMap(({ Gateway }) => Gateway ?? []),
-      };
-    });
+    return networks.map(networkInfo);
+  }
+
+  async network(id: string): Promise<NetworkDetail | undefined> {
+    const network = await this.#find((client) => client.getNetwork(id).inspect());
+    if (network === undefined) return undefined;
+    const endpoints = Object.entries(network.Containers ?? {}).map(([key, { Name }]) => ({
+      name: Name,
+      containerId: key.startsWith('ep-') ? undefined : key,
+    }));
+    return { ...networkInfo(network), endpoints };
   }
 
   /** A bridge with one explicit subnet. @returns its id */
@@ -97,6 +118,8 @@ export class Daemon {
     readonly name: string;
     readonly subnet: string;
     readonly gateway: string;
+    readonly internal: boolean;
+    readonly options: Readonly<Record<string, string>>;
     readonly labels: Readonly<Record<string, string>>;
   }): Promise<string> {
     const network = await this.#change((client, abortSignal) =>
@@ -105,6 +128,8 @@ export class Daemon {
         Driver: 'bridge',
         // Daemons before API 1.44 would make a second network of the same name otherwise.
         CheckDuplicate: true,
+        Internal: request.internal,
+        Options: { ...request.options },
         IPAM: { Driver: 'default', Config: [{ Subnet: request.subnet, Gateway: request.gateway }] },
         Labels: { ...request.labels },
         abortSignal,
@@ -115,6 +140,24 @@ export class Daemon {
 
   async removeNetwork(id: string): Promise<void> {
     await this.#change((client, abortSignal) => client.getNetwork(id).remove({ abortSignal }));
+  }
+
+  /** A container that rests is connected when it starts. */
+  async connect(networkId: string, containerId: string, aliases: readonly string[]): Promise<void> {
+    await this.#change((client, abortSignal) => {
+      const options = { Container: containerId, EndpointConfig: { Aliases: [...aliases] }, abortSignal };
+      return client.getNetwork(networkId).connect(options);
+    });
+  }
+
+  /**
+   * By force: an endpoint goes too that was left behind, and so does what a container says about a network that is gone.
+   * @param network id, or the name of one that is gone
+   */
+  async disconnect(network: string, containerId: string): Promise<void> {
+    await this.#change((client, abortSignal) =>
+      client.getNetwork(network).disconnect({ Container: containerId, Force: true, abortSignal }),
+    );
   }
 
   async volume(name: string): Promise<VolumeInfo | undefined> {
@@ -266,6 +309,24 @@ async function connect(dockerHost: string): Promise<Dockerode> {
       ? { socketPath: decodeURIComponent(address.pathname), host: '', agent }
       : { protocol: 'http' as const, host: address.hostname, port: address.port, agent };
   return new Client(target);
+}
+
+function networkInfo(network: Dockerode.NetworkInspectInfo): NetworkInfo {
+  const ranges = network.IPAM?.Config ?? [];
+  return {
+    id: network.Id,
+    name: network.Name,
+    labels: labelsOf(network.Labels),
+    subnets: ranges.flatMap(({ Subnet }) => Subnet ?? []),
+    gateways: ranges.flatMap(({ Gateway }) => Gateway ?? []),
+    internal: network.Internal,
+    options: labelsOf(network.Options),
+  };
+}
+
+/** The types say they are always there. */
+function repoDigestsOf(image: { readonly RepoDigests?: readonly string[] | null }): readonly string[] {
+  return image.RepoDigests ?? [];
 }
 
 /** The daemon says `null` for none. */

@@ -1,6 +1,7 @@
 export { containerDifferences } from './container-request.ts';
 export type { ContainerRequest } from './container-request.ts';
 export { Daemon } from './daemon.ts';
-export type { ContainerInfo, ImageInfo, NetworkInfo } from './daemon.ts';
+export type { ContainerInfo, ImageInfo, NetworkDetail, NetworkInfo } from './daemon.ts';
 export { DaemonError, isDaemonError } from './errors.ts';
-export { freeSubnet, routedNetworks } from './subnets.ts';
+export type { PullProgress, RegistryCredentials } from './pull.ts';
+export { freeSubnet, isWithin, routedNetworks } from './subnets.ts';

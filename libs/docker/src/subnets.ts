@@ -50,6 +50,12 @@ export function freeSubnet(pool: string, taken: readonly string[], length: numbe
   return undefined;
 }
 
+/** Whether a network lies wholly in the pool. What is not IPv4 does not. */
+export function isWithin(pool: string, cidr: string): boolean {
+  const [whole, part] = [range(pool), range(cidr)];
+  return whole !== undefined && part !== undefined && part.first >= whole.first && part.last <= whole.last;
+}
+
 /**
  * Destinations in the kernel's routing table as `/proc/net/route` shows them (proc(5): little-endian hexadecimal), without
  * the default route, which overlaps everything and means nothing here.

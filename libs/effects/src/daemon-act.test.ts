@@ -57,6 +57,7 @@ function context(deadlineMs: number): ActContext {
     secrets: {},
     connections: new FreshConnections({ statementTimeoutMs: 1_000 }),
     deadlineMs,
+    progress: () => undefined,
     engine: {
       engineId,
       name: 'test',
@@ -114,11 +115,14 @@ describe('an act at the daemon', () => {
 
   describe('a network', () => {
     const pool = '10.213.0.0/16';
+    const owner = { type: 'engine', id: engineId } as const;
     const listed = {
       Id: 'n',
       Name: `surefoot-${token}`,
       Labels: markLabels({ installation, kind: 'network', id: engineId, token }),
       IPAM: { Config: [{ Subnet: '10.213.0.0/28', Gateway: '10.213.0.1' }] },
+      Internal: false,
+      Options: {},
     };
     const later =
       (milliseconds: number, answer: Answer): Answer =>
@@ -135,7 +139,7 @@ describe('an act at the daemon', () => {
         }),
       });
       // Half of it is for acting: each of the two answers comes within that, and the second after it.
-      expect(await network(context(4_000), { engineId, pool })).toEqual({
+      expect(await network(context(4_000), { owner, pool })).toEqual({
         outcome: 'applied',
         facts: { networkId: 'n', subnet: '10.213.0.0/28', localCidrs: ['10.213.0.1/32'] },
       });
@@ -154,7 +158,7 @@ describe('an act at the daemon', () => {
           says(409, { message: `network with name ${listed.Name} already exists` })(request, response);
         },
       });
-      expect(await network(context(2_000), { engineId, pool })).toMatchObject({
+      expect(await network(context(2_000), { owner, pool })).toMatchObject({
         outcome: 'unknown',
         reason: { code: 'network_not_listed' },
       });
@@ -167,7 +171,7 @@ describe('an act at the daemon', () => {
         GET: says(200, []),
         POST: says(403, { message: 'invalid pool request: Pool overlaps with other one on this address space' }),
       });
-      expect(await network(context(10_000), { engineId, pool })).toMatchObject({
+      expect(await network(context(10_000), { owner, pool })).toMatchObject({
         outcome: 'refused',
         reason: { code: 'network_pool_exhausted' },
       });

@@ -11,12 +11,17 @@ import { act as engineReady } from './engine-ready/act.ts';
 import { act as engineStart } from './engine-start/act.ts';
 import { act as image } from './image/act.ts';
 import { act as interior } from './interior/act.ts';
+import { act as joinNetwork } from './join-network/act.ts';
+import { act as leaveNetwork } from './leave-network/act.ts';
 import { act as network } from './network/act.ts';
+import { act as portNetwork } from './port-network/act.ts';
 import { act as probe } from './probe/act.ts';
+import { act as profileRole } from './profile-role/act.ts';
 import { act as publishDatabase } from './publish-database/act.ts';
 import { act as removeContainer } from './remove-container/act.ts';
 import { act as removeEngineFiles } from './remove-engine-files/act.ts';
 import { act as removeNetwork } from './remove-network/act.ts';
+import { act as removePortNetwork } from './remove-port-network/act.ts';
 import { act as removeVolume } from './remove-volume/act.ts';
 import { act as retireDatabase } from './retire-database/act.ts';
 import { act as roles } from './roles/act.ts';
@@ -35,6 +40,11 @@ const ACTS: { readonly [K in EffectKind]: Act<K> } = {
   'drop-database': dropDatabase,
   disown,
   'drop-roles': dropRoles,
+  'join-network': joinNetwork,
+  'leave-network': leaveNetwork,
+  'port-network': portNetwork,
+  'remove-port-network': removePortNetwork,
+  'profile-role': profileRole,
   'engine-files': engineFiles,
   image,
   network,

@@ -2,6 +2,8 @@
 
 create role surefoot_profile_local nologin;
 
+create role surefoot_profile_private nologin;
+
 -- Owns what a deleted environment leaves in other databases: it can do nothing, and nobody is a member of it.
 create role surefoot_estate nologin;
 

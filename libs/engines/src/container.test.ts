@@ -7,7 +7,7 @@ const engine: EngineContainer = {
   engineId: '7d4f2d0e-9d43-4b0b-8a55-4f1f6f0d6f11',
   name: 'main',
   token: '0b1c9c1e-6a55-4c2f-9a35-5c8e0f9a1c77',
-  image: { id: 'sha256:1', volumes: ['/var/lib/postgresql/data'] },
+  image: { id: 'sha256:1', volumes: ['/var/lib/postgresql/data'], repoDigests: [] },
   networkId: 'n',
   volumeName: 'surefoot-11111111-2222-4333-8444-555555555555',
   port: 5433,
@@ -38,10 +38,10 @@ describe('the container of an engine', () => {
       [['/var/lib/postgresql'], '/var/lib/postgresql'],
       [[], '/var/lib/postgresql/data'],
     ] as const) {
-      const request = engineContainerRequest({ ...engine, image: { id: 'sha256:1', volumes } });
+      const request = engineContainerRequest({ ...engine, image: { id: 'sha256:1', volumes, repoDigests: [] } });
       expect(request.volume.target).toBe(target);
       expect(request.env['SUREFOOT_VOLUME']).toBe(target);
     }
-    expect(imageFault({ id: 'sha256:1', volumes: ['/a', '/b'] })).toContain('several volumes');
+    expect(imageFault({ id: 'sha256:1', volumes: ['/a', '/b'], repoDigests: [] })).toContain('several volumes');
   });
 });

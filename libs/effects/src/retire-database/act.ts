@@ -5,6 +5,7 @@
  */
 import { profileRole, quoteIdentifier, tombstoneDatabaseName } from '#kernel';
 import { guardedBatch, Refusal } from '#fencing';
+import type { Client } from '#postgres';
 import type { Act, ActContext } from '../contract.ts';
 import type { FoundDatabase } from '../database/observe.ts';
 import { findDatabase } from '../database/observe.ts';
@@ -24,7 +25,8 @@ export const act: Act<'retire-database'> = (context, spec) =>
         'foreign_object',
         `database ${found.name} (OID ${found.oid}) carries another mark than this environment's`,
       );
-    const statements = [...closing(spec, roles), ...renaming(context, roles, found)].join('\n');
+    const profiles = await presentProfiles(client, spec);
+    const statements = [...closing(spec, roles, profiles), ...renaming(context, roles, found)].join('\n');
     const whose = { databaseOid: spec.databaseOid, roleOids: roles.map((role) => role.oid) };
     await clearingTheWay(context, client, whose, () => client.query(statements));
     // Dropped by hand, or half dropped: what is left to do here was done, and what was found is told as drift.
@@ -38,14 +40,27 @@ function isOurs(context: ActContext, environmentId: string, mark: FoundRole['mar
   return mark?.installation === context.installation && mark.kind === 'environment' && mark.id === environmentId;
 }
 
-function closing({ names, profile }: Parameters<typeof act>[1], roles: readonly FoundRole[]): readonly string[] {
+/** Group roles of its profiles: an engine that was made without one never let the environment in by it. */
+async function presentProfiles(client: Client, { profiles }: Parameters<typeof act>[1]): Promise<readonly string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    'select rolname::text as name from pg_roles where rolname = any ($1::name[])',
+    [profiles.map(profileRole)],
+  );
+  return rows.map(({ name }) => name);
+}
+
+function closing(
+  { names }: Parameters<typeof act>[1],
+  roles: readonly FoundRole[],
+  profiles: readonly string[],
+): readonly string[] {
   const present = new Set(roles.map((role) => role.name));
   return [
     ...Object.values(names.logins)
       .filter((login) => present.has(login))
       .map((login) => `alter role ${quoteIdentifier(login)} nologin;`),
     ...(present.has(names.door)
-      ? [`revoke ${quoteIdentifier(profileRole(profile))} from ${quoteIdentifier(names.door)};`]
+      ? profiles.map((profile) => `revoke ${quoteIdentifier(profile)} from ${quoteIdentifier(names.door)};`)
       : []),
   ];
 }

@@ -1,12 +1,12 @@
-/** Puts the environment on its network profile: one GRANT, no file, no reload (DESIGN §6). */
+/** Puts the environment on its network profiles: one GRANT, no file, no reload (DESIGN §6). */
 import { profileRole, quoteIdentifier } from '#kernel';
 import { guardedBatch } from '#fencing';
 import type { Act } from '../contract.ts';
 import { guardOf } from '../guard.ts';
 
-export const act: Act<'rules'> = (context, spec) =>
-  guardedBatch(guardOf(context, spec.environmentId), 'rules', async (client) => {
-    const role = profileRole(spec.profile);
-    await client.query(`grant ${quoteIdentifier(role)} to ${quoteIdentifier(spec.names.door)}`);
-    return { profile: spec.profile };
+export const act: Act<'rules'> = (context, { environmentId, names, profiles }) =>
+  guardedBatch(guardOf(context, environmentId), 'rules', async (client) => {
+    const roles = profiles.map((profile) => quoteIdentifier(profileRole(profile))).join(', ');
+    await client.query(`grant ${roles} to ${quoteIdentifier(names.door)}`);
+    return { profiles: [...profiles] };
   });
