@@ -45,6 +45,9 @@ describe('local.env', () => {
       apiKey: 'sfk_secret',
       enginePort: 15433,
       networkPool: '10.213.0.0/16',
+      servicePorts: undefined,
+      serviceAddress: '127.0.0.1',
+      serviceNetworksMax: 400,
       logLevel: 'info',
     });
     expect(settings.paths.receipts).toBe(join(home, 'host', 'receipts'));
@@ -57,6 +60,36 @@ describe('local.env', () => {
       /SUREFOOT_URL is missing; SUREFOOT_BROKER_URL is not an amqp address; SUREFOOT_ENGINE_PORT is not a port/,
     );
     expect(() => loadSettings(home)).not.toThrow(/hunter2/);
+  });
+
+  test('what is said about services is read', () => {
+    writeEnv({
+      ...COMPLETE,
+      SUREFOOT_SERVICE_PORTS: '20000-29999',
+      SUREFOOT_SERVICE_ADDRESS: '0.0.0.0',
+      SUREFOOT_SERVICE_NETWORKS_MAX: '12',
+    });
+    expect(loadSettings(home)).toMatchObject({
+      servicePorts: { from: 20_000, to: 29_999 },
+      serviceAddress: '0.0.0.0',
+      serviceNetworksMax: 12,
+    });
+  });
+
+  test.each([
+    ['SUREFOOT_SERVICE_PORTS', ['20000', '30000-20000', '0-10', '1-70000', '1-2-3', '20000-', '2e4-3e4']],
+    ['SUREFOOT_SERVICE_ADDRESS', ['localhost', '256.0.0.1', '10.0.0', '10.0.0.0/8', '::1']],
+    ['SUREFOOT_SERVICE_NETWORKS_MAX', ['-1', '1.5', 'many', '10000', '010']],
+  ])('%s that cannot be meant is refused: %j', (name, values) => {
+    for (const value of values) {
+      writeEnv({ ...COMPLETE, [name]: value });
+      expect(() => loadSettings(home)).toThrow(new RegExp(`${name} is not a`));
+    }
+  });
+
+  test('ports of services may be taken away by an empty line', () => {
+    writeEnv({ ...COMPLETE, SUREFOOT_SERVICE_PORTS: '' });
+    expect(loadSettings(home).servicePorts).toBeUndefined();
   });
 
   test.each([

@@ -24,12 +24,25 @@ export interface Settings {
   readonly engineImage: string;
   /** The loopback port of the first engine. */
   readonly enginePort: number;
-  /** Addresses that engine networks are cut from. */
+  /** Addresses that the networks of engines and services are cut from. */
   readonly networkPool: string;
+  /** Where services may have ports of this host; undefined where none may, since the host is not closed to them. */
+  readonly servicePorts: PortRange | undefined;
+  /** The address of this host that published ports are on. */
+  readonly serviceAddress: string;
+  /** How many networks of services this host takes. */
+  readonly serviceNetworksMax: number;
   readonly logLevel: LogLevel;
 }
 
+/** Both ends belong to it. */
+interface PortRange {
+  readonly from: number;
+  readonly to: number;
+}
+
 const NETWORK_POOL_DEFAULT = '10.213.0.0/16';
+const SERVICE_NETWORKS_MAX_DEFAULT = '400';
 
 /**
  * @param home SUREFOOT_HOME, an absolute path
@@ -74,6 +87,11 @@ function readSettings(paths: HomePaths, values: ReadonlyMap<string, string>): Se
     engineImage: read('SUREFOOT_ENGINE_IMAGE', 'an image name', (value) => /^[\w./:@-]+$/.test(value)),
     enginePort: Number(read('SUREFOOT_ENGINE_PORT', 'a port', isPort)),
     networkPool: read('SUREFOOT_NETWORK_POOL', 'an IPv4 network such as 10.213.0.0/16', isPool, NETWORK_POOL_DEFAULT),
+    servicePorts: portRange(read('SUREFOOT_SERVICE_PORTS', 'a range of ports such as 20000-29999', isPortRange, '')),
+    serviceAddress: read('SUREFOOT_SERVICE_ADDRESS', 'an IPv4 address', isAddress, '127.0.0.1'),
+    serviceNetworksMax: Number(
+      read('SUREFOOT_SERVICE_NETWORKS_MAX', 'a whole number up to 9999', isCount, SERVICE_NETWORKS_MAX_DEFAULT),
+    ),
     logLevel: read('SUREFOOT_LOG_LEVEL', `one of ${LOG_LEVELS.join(', ')}`, isLogLevel, 'info') as LogLevel,
   };
   if (faults.length > 0) throw new InvalidSettings(paths.localEnv, faults);
@@ -91,6 +109,25 @@ function isHostId(value: string): boolean {
 
 function isPort(value: string): boolean {
   return /^[1-9]\d{0,4}$/.test(value) && Number(value) <= 65_535;
+}
+
+function isPortRange(value: string): boolean {
+  const [from = '', to = '', ...more] = value.split('-');
+  return more.length === 0 && isPort(from) && isPort(to) && Number(from) <= Number(to);
+}
+
+function portRange(value: string): PortRange | undefined {
+  if (!isPortRange(value)) return undefined;
+  const [from, to] = value.split('-');
+  return { from: Number(from), to: Number(to) };
+}
+
+function isCount(value: string): boolean {
+  return /^(0|[1-9]\d{0,3})$/.test(value);
+}
+
+function isAddress(value: string): boolean {
+  return /^\d{1,3}(\.\d{1,3}){3}$/.test(value) && value.split('.').every((octet) => Number(octet) <= 255);
 }
 
 function isPool(value: string): boolean {

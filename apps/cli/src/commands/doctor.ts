@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { gatewayFrom, settingsFrom } from '../connection.ts';
+import { checkFirewall } from '../doctor/firewall.ts';
 import { finding, type Finding } from '../doctor/finding.ts';
 import { checkCases, checkEngines, checkGateway, checkOperations } from '../doctor/gateway.ts';
 import { checkDisk, checkFiles, checkLock, checkPasses, checkProcesses, checkReceipts } from '../doctor/host.ts';
@@ -37,6 +38,7 @@ async function examine(env: NodeJS.ProcessEnv): Promise<readonly Finding[]> {
     finding('lock', () => checkLock(settings, env)),
     finding('passes', () => checkPasses(settings)),
     finding('receipts', () => checkReceipts(settings)),
+    finding('firewall', () => checkFirewall(settings)),
   ]);
   const answering = await finding('gateway', () => checkGateway(client, gateway.url));
   // Without a gateway each of these would only say so again.

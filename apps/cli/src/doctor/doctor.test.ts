@@ -10,7 +10,8 @@ import { homePaths, type Settings } from '#settings';
 import { ScriptedGateway } from '#testing';
 import { gatewayFrom } from '../connection.ts';
 import { RestClient } from '../rest-client.ts';
-import { finding } from './finding.ts';
+import { finding, type Finding } from './finding.ts';
+import { checkFirewall } from './firewall.ts';
 import { checkCases, checkEngines } from './gateway.ts';
 import { checkDisk, checkFiles, checkLock, checkPasses, checkProcesses, checkReceipts } from './host.ts';
 import { checkBroker, checkCatalog, checkDocker } from './servers.ts';
@@ -229,6 +230,35 @@ describe('host', () => {
     expect(checkPasses(settings)).toMatchObject({
       status: 'failed',
       detail: expect.stringMatching(/^none has run: the reconciler is not running/),
+    });
+  });
+
+  describe('firewall', () => {
+    const named = (chain: string): string =>
+      `-A ${chain} -s 10.71.96.0/19 -m comment --comment surefoot-0b9d2f3e-5b77-4c0e-9a55-0f6c1d2e3f40 -j DROP`;
+    const COMPLETE = { filter: `${named('INPUT')}\n${named('DOCKER-USER')}\n`, mangle: named('POSTROUTING') };
+
+    const look = (tables: Partial<typeof COMPLETE>): Promise<Finding> =>
+      checkFirewall({ ...settings, servicePorts: { from: 20_000, to: 29_999 } }, async (table) => tables[table]);
+
+    test('with all its rules it is well', async () => {
+      expect(await look(COMPLETE)).toMatchObject({ status: 'ok' });
+    });
+
+    test.each([
+      [{ ...COMPLETE, filter: named('INPUT') }, 'filter DOCKER-USER;'],
+      [{ ...COMPLETE, mangle: '' }, 'mangle POSTROUTING;'],
+      [{ ...COMPLETE, filter: COMPLETE.filter.replaceAll('0b9d', '1b9d') }, 'filter INPUT, filter DOCKER-USER;'],
+    ])('a rule that is missing or another installation’s is a failure: %j', async (tables, places) => {
+      expect(await look(tables)).toMatchObject({
+        status: 'failed',
+        detail: expect.stringMatching(new RegExp(`${places}.*npm start`)),
+      });
+    });
+
+    test('that only root may see is a warning, and none is needed where services get no ports', async () => {
+      expect(await look({})).toMatchObject({ status: 'warning' });
+      expect(await checkFirewall(settings, async () => '')).toMatchObject({ status: 'ok' });
     });
   });
 
