@@ -22,6 +22,7 @@ import { persistently } from './persistently.ts';
 import { Places } from './places.ts';
 import type { RecoverParts } from './recover.ts';
 import { recoverPatiently } from './start-up.ts';
+import { watchServices } from './watch/services.ts';
 
 /** How long the guardian and runner of a worker that was just killed may take to be gone. */
 const LOCK_WAIT_S = 10;
@@ -54,6 +55,10 @@ async function main(): Promise<number> {
     await persistently(log, stopping.signal, () => assertCatalogVersion(catalog));
     const records = new RecordFolders(settings.paths);
     tidyEpoch(settings.paths.epoch);
+    // Beside everything else, recovery included: it only reads.
+    watchServices({ settings, catalog, log, stopping: stopping.signal }).catch((error: unknown) => {
+      log.error('services are no longer watched', { error });
+    });
     const recovery: RecoverParts = {
       hostId: settings.hostId,
       catalog,

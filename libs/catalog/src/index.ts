@@ -37,6 +37,13 @@ export { blockOperation, finishOperation } from './statements/endings.ts';
 export { failQueued } from './statements/unbegun.ts';
 export type { CaseToOpen, EngineFinding } from './statements/endings.ts';
 export type { Idempotency } from './statements/idempotency.ts';
+export {
+  judgeEnvironment,
+  noteObservations,
+  requestServicesStart,
+  watchedServices,
+} from './statements/observations.ts';
+export type { Observed, WatchedService } from './statements/observations.ts';
 export { hasOutbox, markPublished, takeOutbox } from './statements/outbox.ts';
 export type { OutboxRow } from './statements/outbox.ts';
 export { createProject, findProject } from './statements/projects.ts';
@@ -61,6 +68,7 @@ export type {
   ShownCase,
   ShownEnvironment,
   ShownOperation,
+  ShownService,
   VisibleProjects,
 } from './statements/shown.ts';
 export {

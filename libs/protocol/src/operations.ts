@@ -9,6 +9,7 @@ import {
   planEngineStart,
   planEnvironmentCreate,
   planEnvironmentDelete,
+  planEnvironmentStart,
 } from './plans.ts';
 
 export const ROLES = ['viewer', 'developer', 'operator', 'admin'] as const;
@@ -58,6 +59,14 @@ export const OPERATIONS = {
     plan: planEnvironmentDelete,
     environment: { open: 'deleting', succeeded: 'deleted', failed: 'degraded', cancelled: 'degraded' },
     onInterrupted: 'block',
+  },
+  'environment.start': {
+    subject: 'environment',
+    role: 'developer',
+    doors: ['internal'],
+    plan: planEnvironmentStart,
+    environment: { open: 'updating', succeeded: 'ready', failed: 'degraded', cancelled: 'degraded' },
+    onInterrupted: 'undo',
   },
   'engine.create': {
     subject: 'engine',

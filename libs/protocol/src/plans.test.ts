@@ -600,6 +600,55 @@ describe('roles that something in another database depends on (B141)', () => {
   });
 });
 
+describe('environment.start', () => {
+  const identities = COMPLETE_WITH_SERVICES;
+  const ALL = ['start api', 'healthy api', 'start web', 'healthy web'];
+  const start = (run: Run = {}): Ended => driveAny('environment.start', { services: SERVICES, identities, ...run });
+
+  test('starts exactly the containers that were recorded, in their order, and waits until each is well', () => {
+    const ended = start();
+    expect(ended.applied).toEqual(ALL);
+    expect(ended.planned[0]).toMatchObject({ spec: { serviceId: 'api', containerId: 'container of api' } });
+    expect(ended.step).toEqual({ do: 'finish', state: 'succeeded' });
+    expect(ended.identities).toEqual(identities);
+  });
+
+  test.each(['start api', 'healthy api'])(
+    'a refused %s does not keep the others from it; it fails at the end',
+    (label) => {
+      const ended = start({ answer: (one) => (one === label ? { refused: 'because' } : 'applied') });
+      expect(ended.applied).toEqual(expect.arrayContaining(['start web', 'healthy web']));
+      expect(ended.step).toEqual({ do: 'finish', state: 'failed', reason: { code: 'because', message: 'because' } });
+      expect(ended.identities).toEqual(identities);
+    },
+  );
+
+  test('an absent effect is done again, and nothing else is', () => {
+    for (const label of ALL)
+      expect(start({ answer: (one, nth) => (one === label && nth < 2 ? 'absent' : 'applied') }).applied).toEqual(ALL);
+  });
+
+  test('cancelled or given up, it stops at once and removes nothing', () => {
+    const abandon = { code: 'interrupted', message: 'interrupted 4 times' };
+    expect(start({ flags: () => ({ cancelRequested: true }) })).toMatchObject({
+      applied: [],
+      step: { do: 'finish', state: 'cancelled' },
+    });
+    expect(start({ flags: (boundary) => (boundary >= 1 ? { abandon } : {}) })).toMatchObject({
+      applied: ['start api'],
+      step: { do: 'finish', state: 'failed', reason: abandon },
+      identities,
+    });
+  });
+
+  test('a service without a container is left out', () => {
+    expect(start({ identities: { ...identities, services: { web: containerOf('web') } } }).applied).toEqual([
+      'start web',
+      'healthy web',
+    ]);
+  });
+});
+
 describe('engine.rules', () => {
   const identities: Identities = { containerId: 'c', localCidrs: ['10.213.0.1/32'] };
 

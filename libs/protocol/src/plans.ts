@@ -238,6 +238,30 @@ function givenUp({ abandon, effects }: Situation): Step | undefined {
   return { do: 'finish', state: 'failed', reason: abandon };
 }
 
+/**
+ * Services that were stopped (by `npm stop`, by a reboot) are started again: the same containers, by their ids. One that
+ * cannot be does not keep the others from it.
+ */
+export function planEnvironmentStart(situation: Situation<EnvironmentSubject>): Step {
+  const { subject, effects, abandon, cancelRequested } = situation;
+  if (abandon !== undefined) return { do: 'finish', state: 'failed', reason: abandon };
+  if (cancelRequested)
+    return { do: 'finish', state: 'cancelled', reason: { code: 'cancelled', message: 'cancelled on request' } };
+  let failure: EffectRecord | undefined;
+  for (const service of subject.services) {
+    if (subject.identities.services?.[service.id] === undefined) continue;
+    for (const kind of ['start', 'healthy'] as const) {
+      const record = last(effects, { kind, service });
+      if (record?.outcome === 'applied') continue;
+      if (record?.outcome !== 'refused') return effect(serviceEffect(kind, service, subject, effects));
+      failure ??= record;
+      break;
+    }
+  }
+  if (failure === undefined) return { do: 'finish', state: 'succeeded' };
+  return { do: 'finish', state: 'failed', ...(failure.reason === undefined ? {} : { reason: failure.reason }) };
+}
+
 /** In reverse, from recorded identities only; undefined when nothing is left. */
 function removeEnvironment(situation: Situation<EnvironmentSubject>): Step | undefined {
   return removeServices(situation) ?? removeDatabase(situation);

@@ -50,11 +50,18 @@ export async function finishOperation(
   const operation = OPERATIONS[ended.kind];
   if (operation.subject === 'environment') {
     const next = await environmentAfter(tx, ended, state, operation.environment[state]);
-    if (next !== undefined) await endEnvironment(tx, ended.environment_id ?? '', next, state === 'succeeded');
+    const why = next === 'degraded' ? degradation(ended.kind, reason) : undefined;
+    if (next !== undefined) await endEnvironment(tx, ended.environment_id ?? '', next, state === 'succeeded', why);
   } else await endEngine(tx, ended.engine_id, operation.engine[state], finding);
   await endClaim(tx, claim.claimId, state);
   await writeAudit(tx, `host ${claim.hostId}`, `operation.${state}`, claim.operationId, auditDetail(claim, reason));
   return 'updated';
+}
+
+/** Services that could not be started are the watcher's to judge from then on: its codes begin so. */
+function degradation(kind: OperationRow['kind'], reason: Reason | undefined): Reason | undefined {
+  if (kind !== 'environment.start') return reason;
+  return { code: 'service_not_started', message: reason?.message ?? 'its services have not all been started' };
 }
 
 /** @returns undefined when what still runs decides */
@@ -135,13 +142,24 @@ const END_ENVIRONMENT = /* sql */ `
            when $2 <> 'blocked' and exists (
            select 1 from operations d where d.environment_id = $1 and d.kind = 'environment.delete' and d.state in ('queued', 'running', 'blocked'))
            then 'deleting' else $2 end,
-         reason = null,
+         reason = $4,
          last_observed_at = case when $3 then now() else last_observed_at end
    where id = $1
   returning state`;
 
-export async function endEnvironment(tx: Tx, id: string, state: EnvironmentState, observed: boolean): Promise<void> {
-  const [ended] = await tx.query<{ state: EnvironmentState }>(END_ENVIRONMENT, [id, state, observed]);
+export async function endEnvironment(
+  tx: Tx,
+  id: string,
+  state: EnvironmentState,
+  observed: boolean,
+  reason?: Reason,
+): Promise<void> {
+  const [ended] = await tx.query<{ state: EnvironmentState }>(END_ENVIRONMENT, [
+    id,
+    state,
+    observed,
+    reason === undefined ? null : JSON.stringify(reason),
+  ]);
   // What is gone needs no secret any more.
   if (ended?.state === 'deleted' || ended?.state === 'failed') {
     await tx.query(

@@ -1,0 +1,85 @@
+/** What a container's inspection says of a service, and what its services make of an environment. Pure. */
+import type { ServiceObservation, ServiceState } from '#catalog';
+import type { ContainerInfo } from '#docker';
+import type { Reason } from '#kernel';
+
+/** One that has been started again this lately has not shown yet that it stays. Milliseconds. */
+export const SETTLING_MS = 30_000;
+
+export const MISSING: ServiceObservation = { state: 'missing', restarts: 0 };
+
+export function observationOf({ State, RestartCount }: ContainerInfo): ServiceObservation {
+  const { ExitCode, OOMKilled, StartedAt, FinishedAt } = State;
+  const started = isTime(StartedAt);
+  const finished = isTime(FinishedAt);
+  return {
+    state: stateOf(State),
+    restarts: RestartCount,
+    ...(finished ? { exitCode: ExitCode, outOfMemory: OOMKilled, finishedAt: FinishedAt } : {}),
+    ...(started ? { startedAt: StartedAt } : {}),
+  };
+}
+
+function stateOf(state: ContainerInfo['State']): ServiceState {
+  if (state.Restarting) return 'restarting';
+  if (state.Paused) return 'paused';
+  if (state.Running) return state.Health?.Status === 'unhealthy' ? 'unhealthy' : 'running';
+  return state.Status === 'created' ? 'created' : 'exited';
+}
+
+/** The daemon writes year 1 for what has not happened. */
+function isTime(text: string): boolean {
+  return text !== '' && !text.startsWith('0001-');
+}
+
+export interface SeenService {
+  readonly name: string;
+  readonly observation: ServiceObservation;
+}
+
+/**
+ * @param now milliseconds of the same clock as the daemon's
+ * @returns the first service that does not hold, and why; undefined when all do
+ */
+export function whyDegraded(services: readonly SeenService[], now: number): Reason | undefined {
+  for (const { name, observation } of services) {
+    const reason = whyNot(name, observation, now);
+    if (reason !== undefined) return reason;
+  }
+  return undefined;
+}
+
+function whyNot(
+  name: string,
+  { state, restarts, startedAt, ...end }: ServiceObservation,
+  now: number,
+): Reason | undefined {
+  const service = `service ${name}`;
+  switch (state) {
+    case 'missing':
+      return { code: 'service_missing', message: `the container of ${service} is gone from the host` };
+    case 'created':
+      return { code: 'service_stopped', message: `${service} is not started` };
+    case 'paused':
+      return { code: 'service_paused', message: `${service} is paused` };
+    case 'unhealthy':
+      return { code: 'service_unhealthy', message: `${service} runs, and its image's health check fails` };
+    case 'exited':
+      return { code: 'service_exited', message: `${service} ${ending(end)}` };
+    case 'restarting':
+      return { code: 'service_restarting', message: `${service} ${ending(end)}, and is being started again` };
+    case 'running': {
+      const settling = startedAt !== undefined && restarts > 0 && now - Date.parse(startedAt) < SETTLING_MS;
+      return settling
+        ? { code: 'service_restarted', message: `${service} ${ending(end)}, and was started again at ${startedAt}` }
+        : undefined;
+    }
+    default:
+      return state satisfies never;
+  }
+}
+
+function ending({ exitCode, outOfMemory, finishedAt }: Partial<ServiceObservation>): string {
+  const how = outOfMemory === true ? 'ran out of memory' : `ended with exit code ${exitCode ?? 'unknown'}`;
+  return finishedAt === undefined ? how : `${how} at ${finishedAt}`;
+}
