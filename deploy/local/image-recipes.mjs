@@ -36,6 +36,8 @@ LEFT_OUT.push('./usr/lib/postgresql/*/lib/llvmjit*');
  * @property {string} folder under deploy/images
  * @property {readonly string[]} packages
  * @property {readonly string[]} withheld
+ * @property {{ version: string, paths: Readonly<Record<string, string>> }} [files] that are put beside its Dockerfile, by
+ *   their names there; the version stands for what is in them
  */
 
 /** @satisfies {Record<string, Recipe>} */
@@ -52,7 +54,28 @@ export const RECIPES = {
     packages: ['rabbitmq-server', 'procps', ...BASE_PACKAGES],
     withheld: [...WITHHELD, 'openssl', 'socat'],
   },
+  node: {
+    image: 'surefoot-local/node:24',
+    folder: 'node',
+    packages: ['libstdc++6', 'libgcc-s1', ...BASE_PACKAGES],
+    withheld: WITHHELD,
+  },
+  pgbouncer: {
+    image: 'surefoot-local/pgbouncer:1',
+    folder: 'pgbouncer',
+    packages: ['pgbouncer', ...BASE_PACKAGES],
+    withheld: [...WITHHELD, 'postgresql-common', 'sysvinit-utils'],
+  },
 };
+
+/**
+ * @param {string} program of Node, which also runs the project
+ * @returns {Promise<Recipe>}
+ */
+export async function nodeRecipe(program) {
+  const { stdout } = await tryCommand(program, ['--version']);
+  return { ...RECIPES.node, files: { version: stdout.trim(), paths: { node: program } } };
+}
 
 const RECIPE_LABEL = 'surefoot.recipe';
 
@@ -92,8 +115,9 @@ async function loadOrBuild(docker, recipe, digest, cache, { note, announce }) {
 }
 
 /** @param {Recipe} recipe */
-async function recipeDigest(recipe) {
+async function recipeDigest({ files, ...recipe }) {
   const hash = createHash('sha256').update(JSON.stringify([SUITE, recipe, LEFT_OUT, UNPACK]));
+  if (files !== undefined) hash.update(files.version);
   const folder = join(IMAGES, recipe.folder);
   for (const name of (await readdir(folder)).sort()) hash.update(name).update(await readFile(join(folder, name)));
   return hash.digest('hex').slice(0, 16);
@@ -146,6 +170,7 @@ async function build(docker, recipe, digest, cache, kept, note) {
     await mkdir(work, { recursive: true });
     const context = join(work, 'context');
     await cp(join(IMAGES, recipe.folder), context, { recursive: true });
+    for (const [name, path] of Object.entries(recipe.files?.paths ?? {})) await cp(path, join(context, name));
     await unpack(fetched.files, join(work, 'tree'), join(context, 'rootfs.tar'));
     note('building the image');
     const labels = ['--label', `${RECIPE_LABEL}=${digest}`];

@@ -14,13 +14,12 @@ const PULL_MS = 900_000;
 
 /**
  * @typedef {object} ImageChoice
- * @property {'catalogImage' | 'brokerImage' | 'engineImage'} field of the installation
- * @property {string} variable
+ * @property {string} variable that names another image
  * @property {string} official
  * @property {import('./image-recipes.mjs').Recipe} recipe
  */
 
-/** @type {readonly ImageChoice[]} */
+/** @type {readonly (ImageChoice & { field: 'catalogImage' | 'brokerImage' | 'engineImage' })[]} */
 const CHOICES = [
   { field: 'catalogImage', variable: 'SUREFOOT_CATALOG_IMAGE', official: 'postgres:17', recipe: RECIPES.postgres },
   {
@@ -48,7 +47,7 @@ export async function provideImages(docker, installation, cache, progress, env =
     CHOICES.map(async (choice) => {
       const wanted = env[choice.variable] || installation[choice.field];
       const key = wanted ?? choice.official;
-      const provided = underWay.get(key) ?? provide(docker, choice, wanted, cache, progress, env);
+      const provided = underWay.get(key) ?? provideImage(docker, choice, wanted, cache, progress, env);
       underWay.set(key, provided);
       installation[choice.field] = await provided;
     }),
@@ -64,7 +63,7 @@ export async function provideImages(docker, installation, cache, progress, env =
  * @param {NodeJS.ProcessEnv} env
  * @returns {Promise<string>} its name
  */
-async function provide(docker, { official, recipe, variable }, wanted, cache, progress, env) {
+export async function provideImage(docker, { official, recipe, variable }, wanted, cache, progress, env) {
   const prefix = env.SUREFOOT_REGISTRY ? `${env.SUREFOOT_REGISTRY}/` : '';
   const name = wanted ?? `${prefix}${official}`;
   if (name === recipe.image) return provideLocalImage(docker, recipe, cache, progress);
@@ -85,7 +84,7 @@ async function provide(docker, { official, recipe, variable }, wanted, cache, pr
  * @param {import('./docker-cli.mjs').Docker} docker
  * @param {string} name
  */
-async function isPresent(docker, name) {
+export async function isPresent(docker, name) {
   return (await docker.try(['image', 'inspect', '--format', '{{.Id}}', name])).code === 0;
 }
 

@@ -37,7 +37,7 @@ import { isOwnFolder, removeSocketFolder, shortSocketFolder } from './socket-fol
  */
 
 /** What is worth keeping between homes: finished images, the Compose program. @param {NodeJS.ProcessEnv} [env] */
-function cacheFolder(env = process.env) {
+export function cacheFolder(env = process.env) {
   if (env.SUREFOOT_CACHE) return resolve(env.SUREFOOT_CACHE);
   return join(env.XDG_CACHE_HOME ? resolve(env.XDG_CACHE_HOME) : join(homedir(), '.cache'), 'surefoot');
 }
