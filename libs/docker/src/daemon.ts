@@ -6,11 +6,18 @@
  * that is read slowly holds up no other call (FIELD-CASES B061).
  */
 import { Agent } from 'node:http';
+import type { Readable } from 'node:stream';
+import { createInterface } from 'node:readline';
 import type { LogLine, LogQuery } from '#kernel';
 import type Dockerode from 'dockerode';
+import type { ContainerFile, FileFound } from './archive.ts';
+import { packFiles, putArchive, unpackFiles } from './archive.ts';
 import type { ContainerRequest } from './container-request.ts';
 import { createBody } from './container-request.ts';
 import { classifyDaemonError, DaemonError, isDaemonError } from './errors.ts';
+import type { ExecEnd, ExecRequest } from './exec.ts';
+import { runExec } from './exec.ts';
+import { frames } from './frames.ts';
 import { openLog, readLog } from './log-stream.ts';
 import type { PullRequest } from './pull.ts';
 import { followPull } from './pull.ts';
@@ -48,9 +55,20 @@ export interface NetworkDetail extends NetworkInfo {
   }[];
 }
 
-interface ContainerListed {
+export interface ContainerState {
   readonly id: string;
   readonly labels: Readonly<Record<string, string>>;
+  /** Changes when the container's state or health does. */
+  readonly state: string;
+}
+
+export interface ContainerListed {
+  readonly id: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** `running`, `paused` and `restarting` ones hold their ports. */
+  readonly state: string;
+  /** Of the host; known of those that hold them only. */
+  readonly hostPorts: readonly number[];
 }
 
 export interface VolumeInfo {
@@ -189,7 +207,49 @@ export class Daemon {
   /** All containers, running or not. */
   async containers(): Promise<readonly ContainerListed[]> {
     const containers = await this.#call((client, abortSignal) => client.listContainers({ all: true, abortSignal }));
-    return containers.map(({ Id, Labels }) => ({ id: Id, labels: labelsOf(Labels) }));
+    return containers.map(({ Id, Labels, State, Ports }) => ({
+      id: Id,
+      labels: labelsOf(Labels),
+      state: State,
+      // The types say that each has one.
+      hostPorts: Ports.flatMap(({ PublicPort }) => (PublicPort as number | undefined) ?? []),
+    }));
+  }
+
+  /** Containers that carry all of these labels, and how each is, as far as a list tells. */
+  async containerStates(labels: readonly string[]): Promise<readonly ContainerState[]> {
+    const filters = { label: [...labels] };
+    const containers = await this.#call((client, abortSignal) =>
+      client.listContainers({ all: true, filters, abortSignal }),
+    );
+    return containers.map(({ Id, Labels, State, Status }) => ({
+      id: Id,
+      labels: labelsOf(Labels),
+      // The health check's word stands in the sentence alone; the rest of it tells the time, and changes with it.
+      state: `${State}${/\((?:health: )?(\w+)\)/.exec(Status)?.[1] ?? ''}`,
+    }));
+  }
+
+  /**
+   * Calls `onChange` with the id of every container with these labels to which something happens. A wake-up and no
+   * evidence: what was missed is not said. Returns when the daemon ends the stream, or `signal` is aborted.
+   */
+  async watchContainers(
+    labels: readonly string[],
+    onChange: (containerId: string) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const client = await (this.#client ??= connect(this.#dockerHost));
+    try {
+      const filters = JSON.stringify({ type: ['container'], label: labels });
+      const stream = await client.getEvents({ filters, abortSignal: signal });
+      for await (const line of createInterface({ input: stream })) {
+        const { id } = JSON.parse(line) as { readonly id?: string };
+        if (id !== undefined) onChange(id);
+      }
+    } catch (error) {
+      if (!signal.aborted) throw classifyDaemonError(error);
+    }
   }
 
   /** @returns the id */
@@ -220,12 +280,47 @@ export class Daemon {
     await this.#change((client, abortSignal) => client.getContainer(id).remove({ force: true, v: true, abortSignal }));
   }
 
+  async setRestartPolicy(id: string, name: ContainerRequest['restart']): Promise<void> {
+    const RestartPolicy = { Name: name, MaximumRetryCount: 0 };
+    await this.#change((client, abortSignal) => client.getContainer(id).update({ RestartPolicy, abortSignal }));
+  }
+
+  /** Into a folder of a container, whether it runs or not; what is there under these names is replaced. */
+  async putFiles(id: string, folder: string, files: readonly ContainerFile[]): Promise<void> {
+    const archive = await packFiles(files);
+    await this.#change((client, abortSignal) => putArchive(client, id, folder, archive, abortSignal));
+  }
+
+  /**
+   * A file, or a folder and everything in it; a symbolic link is not followed. Whether the container runs or not.
+   * @returns undefined when there is nothing, or no such container
+   */
+  async files(id: string, path: string, maxBytes: number): Promise<readonly FileFound[] | undefined> {
+    return this.#find(async (client, abortSignal) => {
+      const stream = await client.getContainer(id).getArchive({ path, abortSignal });
+      return unpackFiles(stream as Readable, maxBytes);
+    });
+  }
+
+  /** Runs a program that changes nothing in a container that runs; one that is given up may run on. */
+  async exec(id: string, request: ExecRequest, deadlineMs: number): Promise<ExecEnd> {
+    return this.#call((client, abortSignal) => runExec(client, id, request, abortSignal), deadlineMs);
+  }
+
+  /** Whether the daemon has what `ContainerRequest.init` asks for: without it a container that wants it does not start. */
+  async hasInit(): Promise<boolean> {
+    const { InitCommit } = (await this.#call((client) => client.info())) as { InitCommit?: { ID?: string } };
+    // Where the program is missing, or says nothing that the daemon understands (moby, daemon/info_unix.go).
+    return InitCommit?.ID !== undefined && InitCommit.ID !== 'N/A';
+  }
+
   /** The last lines of both streams, in order. */
   async logTail(id: string, lines: number): Promise<readonly string[]> {
-    const frames = await this.#call((client, abortSignal) =>
+    const log = await this.#call((client, abortSignal) =>
       client.getContainer(id).logs({ stdout: true, stderr: true, follow: false, tail: lines, abortSignal }),
     );
-    return readFrames(frames);
+    const text = Buffer.concat(frames(log).map(({ bytes }) => bytes)).toString('utf8');
+    return text.split('\n').filter((line) => line !== '');
   }
 
   /**
@@ -332,16 +427,4 @@ function repoDigestsOf(image: { readonly RepoDigests?: readonly string[] | null 
 /** The daemon says `null` for none. */
 function labelsOf(labels: Readonly<Record<string, string>> | null | undefined): Readonly<Record<string, string>> {
   return labels ?? {};
-}
-
-/** Engine API, "Stream format": a byte for the stream, three of nothing, four of length, then that many bytes. */
-function readFrames(frames: Buffer): readonly string[] {
-  const parts: Buffer[] = [];
-  for (let at = 0; at + 8 <= frames.length;) {
-    const length = frames.readUInt32BE(at + 4);
-    parts.push(frames.subarray(at + 8, at + 8 + length));
-    at += 8 + length;
-  }
-  const text = Buffer.concat(parts).toString('utf8');
-  return text.split('\n').filter((line) => line !== '');
 }

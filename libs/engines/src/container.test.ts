@@ -39,7 +39,7 @@ describe('the container of an engine', () => {
       [[], '/var/lib/postgresql/data'],
     ] as const) {
       const request = engineContainerRequest({ ...engine, image: { id: 'sha256:1', volumes, repoDigests: [] } });
-      expect(request.volume.target).toBe(target);
+      expect(request.mounts[0]).toMatchObject({ type: 'volume', target });
       expect(request.env['SUREFOOT_VOLUME']).toBe(target);
     }
     expect(imageFault({ id: 'sha256:1', volumes: ['/a', '/b'], repoDigests: [] })).toContain('several volumes');

@@ -36,19 +36,20 @@ export function engineContainerRequest(engine: EngineContainer): ContainerReques
     command: [],
     env: { SUREFOOT_VOLUME: target, SUREFOOT_VOLUME_MARK: markText(volumeMark(installation, engineId, volumeName)) },
     labels: { ...markLabels({ installation, kind: 'engine', id: engineId, token }), 'surefoot.engine': engine.name },
-    volume: { name: volumeName, target },
-    folders: [
-      { source: engine.confFolder, target: CONTAINER_CONF, readOnly: true },
-      { source: engine.socketFolder, target: CONTAINER_SOCKETS, readOnly: false },
+    mounts: [
+      { type: 'volume', name: volumeName, target },
+      { type: 'folder', source: engine.confFolder, target: CONTAINER_CONF, readOnly: true },
+      { type: 'folder', source: engine.socketFolder, target: CONTAINER_SOCKETS, readOnly: false },
     ],
+    readOnlyRoot: true,
     // The root is read-only; the server's key goes there.
     memoryFolders: { '/tmp': 'rw,noexec,nosuid,nodev,size=64m,mode=1777' },
     networkId: engine.networkId,
     aliases: ['db'],
-    port: { host: engine.port, container: CONTAINER_PORT },
+    ports: [{ address: '127.0.0.1', host: engine.port, container: CONTAINER_PORT }],
+    restart: 'unless-stopped',
     shmBytes: SHM_BYTES,
-    stopSignal: 'SIGINT',
-    stopTimeoutSeconds: STOP_TIMEOUT_SECONDS,
+    stop: { signal: 'SIGINT', timeoutSeconds: STOP_TIMEOUT_SECONDS },
     log: { maxSize: '10m', maxFiles: 3 },
   };
 }

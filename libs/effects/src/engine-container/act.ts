@@ -46,7 +46,8 @@ export const act: Act<'engine-container'> = (context, spec) =>
       );
     if (!carriesMark(container.Config.Labels, mark))
       return refused('foreign_object', `container ${request.name} exists and is not ours`);
-    const differences = containerDifferences(request, container);
+    const networks = await daemon.networks();
+    const differences = containerDifferences(request, container, new Map(networks.map(({ id, name }) => [id, name])));
     return differences.length === 0
       ? applied({ containerId: container.Id })
       : removePartial(daemon, container.Id, differences);

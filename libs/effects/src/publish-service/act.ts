@@ -1,0 +1,31 @@
+/** From here on the daemon starts the service again when it ends, and with itself. By its exact id. */
+import type { ContainerInfo } from '#docker';
+import type { Act, ActResult } from '../contract.ts';
+import { applied, refused, unknown } from '../contract.ts';
+import { withDaemon } from '../daemon-act.ts';
+import { isOurs } from '../docker-marks.ts';
+
+const POLICY = 'unless-stopped';
+
+export const act: Act<'publish-service'> = (context, { serviceId, containerId }) =>
+  withDaemon(context, async (daemon) => {
+    const { installation } = context;
+    const before = await daemon.container(containerId);
+    if (before?.Id !== containerId) return refused('service_missing', `there is no container ${containerId}`);
+    if (!isOurs(before.Config.Labels, { installation, kind: 'service', id: serviceId }))
+      return refused('foreign_object', `container ${containerId} is not ours`);
+    const ended = whyEnded(before);
+    if (ended !== undefined) return ended;
+    await daemon.setRestartPolicy(containerId, POLICY);
+    const after = await daemon.container(containerId);
+    if (after === undefined) return refused('service_missing', `container ${containerId} is gone`);
+    if (after.HostConfig.RestartPolicy?.Name !== POLICY)
+      return unknown('policy_differs', `its restart policy is ${after.HostConfig.RestartPolicy?.Name ?? 'none'}`);
+    return whyEnded(after) ?? applied({});
+  });
+
+/** One that ended before it was published is not started by its policy. */
+function whyEnded({ State }: ContainerInfo): ActResult | undefined {
+  if (State.Running || State.Restarting) return undefined;
+  return refused('service_exits', `the service has ended, with exit code ${State.ExitCode}`);
+}
