@@ -7,13 +7,13 @@
  */
 import { execFile } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { EnvironmentView, OperationView } from '#testing';
-import { InstallationUnderTest, waitUntil } from '#testing';
+import { InstallationUnderTest } from '#testing';
+import type { ReceiptOnDisk } from './kills.ts';
+import { hasWitness, killWorker, npmStart, random, receipts, table } from './kills.ts';
 
 const run = promisify(execFile);
 const installation = new InstallationUnderTest();
@@ -28,56 +28,6 @@ const seed = Number(process.env['SUREFOOT_SEED'] ?? randomInt(2 ** 31));
 /** Also of a replay in the same installation: names are taken once. */
 const prefix = `killed-${Date.now().toString(36)}-`;
 const since = new Date().toISOString();
-
-/** mulberry32: small, and the same everywhere. */
-function random(state: number): () => number {
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-async function npmStart(): Promise<void> {
-  await run('node', ['deploy/local/start.mjs'], {
-    env: { ...process.env, SUREFOOT_HOME: installation.home },
-    timeout: 120_000,
-  });
-}
-
-async function killWorker(): Promise<void> {
-  const pid = Number(readFileSync(join(installation.home, 'run', 'worker.pid'), 'utf8'));
-  process.kill(pid, 'SIGKILL');
-  await waitUntil('the worker is gone', () => hasEnded(pid), { intervalMs: 5 });
-}
-
-function hasEnded(pid: number): boolean {
-  try {
-    // A zombie has ended: it only waits for its parent.
-    return readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
-  } catch {
-    return true;
-  }
-}
-
-interface ReceiptOnDisk {
-  readonly effectId: string;
-  readonly kind: string;
-  readonly operationId: string;
-}
-
-/** Only the worker publishes and consumes them: as long as none runs, they are what was in hand when it was killed. */
-function receipts(): readonly ReceiptOnDisk[] {
-  const folder = join(installation.home, 'host', 'receipts');
-  return readdirSync(folder)
-    .filter((name) => name.endsWith('.json'))
-    .map((name) => (JSON.parse(readFileSync(join(folder, name), 'utf8')) as { record: ReceiptOnDisk }).record);
-}
-
-function hasWitness(effectId: string): boolean {
-  return existsSync(join(installation.home, 'host', 'witnesses', `${effectId}.json`));
-}
 
 /** Kills are spread over a create as long as one takes here and now, when nobody disturbs it. */
 async function timeOfCreate(): Promise<number> {
@@ -170,7 +120,7 @@ test(`a worker that is killed at ${KILLS} random moments loses nothing and does 
   const takesMs = await timeOfCreate();
   let deletable: string[] = [];
   for (let kill = 0; kill < KILLS; kill += 1) {
-    const kept = new Set(receipts().map(({ effectId }) => effectId));
+    const kept = new Set(receipts(installation).map(({ effectId }) => effectId));
     const started: OperationView[] = [];
     started.push(await installation.create(`${prefix}${kill}`));
     if (next() < 0.5) {
@@ -179,9 +129,9 @@ test(`a worker that is killed at ${KILLS} random moments loses nothing and does 
     }
     operations.push(...started.map(({ id }) => id));
     await setTimeout(Math.floor(next() * takesMs));
-    await killWorker();
-    inHand.push(...receipts().filter(({ effectId }) => !kept.has(effectId)));
-    await npmStart();
+    await killWorker(installation);
+    inHand.push(...receipts(installation).filter(({ effectId }) => !kept.has(effectId)));
+    await npmStart(installation);
     const ended = await Promise.all(started.map(({ id }) => installation.ended(id, 90_000)));
     // One worker has one operation in hand.
     expect(ended.filter(({ state }) => state === 'blocked').length).toBeLessThanOrEqual(1);
@@ -193,8 +143,10 @@ test(`a worker that is killed at ${KILLS} random moments loses nothing and does 
   }
 
   const ended = await Promise.all(operations.map((id) => installation.operation(id)));
-  const left = receipts();
-  process.stdout.write(table(inHand, new Set(left.map(({ effectId }) => effectId)), ended));
+  const left = receipts(installation);
+  process.stdout.write(
+    table(`${KILLS} kills, seed ${seed}`, inHand, new Set(left.map(({ effectId }) => effectId)), ended),
+  );
   expect(inHand.length).toBeGreaterThan(0);
   // Nothing is lost: each has ended, or blocks and says why; a kill is never a failure of what was asked.
   expect(ended.filter(({ state }) => state !== 'succeeded' && state !== 'blocked')).toEqual([]);
@@ -204,7 +156,7 @@ test(`a worker that is killed at ${KILLS} random moments loses nothing and does 
   // A receipt is left for each of them, and for nothing else: started, and nothing says how it ended.
   const ours = left.filter(({ operationId }) => operations.includes(operationId));
   expect(ours.map(({ operationId }) => operationId).sort()).toEqual([...blocked].sort());
-  expect(ours.filter(({ effectId }) => hasWitness(effectId))).toEqual([]);
+  expect(ours.filter(({ effectId }) => hasWitness(installation, effectId))).toEqual([]);
 
   const environments = await Promise.all(
     ended
@@ -284,22 +236,4 @@ async function expectNothingLeft(environments: readonly EnvironmentView[], befor
     else if (state === 'deleted') expect(found).toEqual({ ...found, database: false, roles: 0 });
     else expect(found).toEqual({ ...found, state: 'blocked', roles: found.roles === 0 ? 0 : ROLES_PER_ENVIRONMENT });
   }
-}
-
-/** How the kills ended, by the effect that was in hand, the worst kind first. */
-function table(inHand: readonly ReceiptOnDisk[], left: ReadonlySet<string>, ended: readonly OperationView[]): string {
-  const rows = [...new Set(inHand.map(({ kind }) => kind))].map((kind) => {
-    const ofKind = inHand.filter((receipt) => receipt.kind === kind);
-    const blocked = ofKind.filter(({ effectId }) => left.has(effectId)).length;
-    return { kind, inHand: ofKind.length, settled: ofKind.length - blocked, blocked };
-  });
-  rows.sort((one, other) => other.blocked / other.inHand - one.blocked / one.inHand);
-  const count = (state: string): number => ended.filter((operation) => operation.state === state).length;
-  const line = (...cells: readonly (string | number)[]): string =>
-    `${cells.map((cell, index) => (index === 0 ? String(cell).padEnd(18) : String(cell).padStart(8))).join('')}\n`;
-  return [
-    `${KILLS} kills, seed ${seed}; ${ended.length} operations: ${count('succeeded')} succeeded, ${count('blocked')} blocked\n`,
-    line('effect in hand', 'kills', 'settled', 'blocked'),
-    ...rows.map(({ kind, inHand: kills, settled, blocked }) => line(kind, kills, settled, blocked)),
-  ].join('');
 }
