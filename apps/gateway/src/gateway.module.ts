@@ -3,10 +3,13 @@ import { APP_FILTER, APP_GUARD, Reflector } from '@nestjs/core';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { CatalogSource } from '#catalog';
 import type { Logger } from '#kernel';
+import { derivedKey } from '#settings';
 import { AccessGuard } from './access/access.guard.ts';
 import { ApiKeys } from './access/api-keys.ts';
 import { Admin } from './admin/admin.ts';
 import { AdminController } from './admin/admin.controller.ts';
+import { Registries } from './admin/registries.ts';
+import { RegistriesController } from './admin/registries.controller.ts';
 import type { CatalogLink } from './catalog-link.ts';
 import { Credentials } from './environments/credentials.ts';
 import { Environments } from './environments/environments.ts';
@@ -24,12 +27,14 @@ import {
   ADMIN,
   CATALOG_LINK,
   CREDENTIALS,
+  DIGEST_KEY,
   ENVIRONMENTS,
   GATEWAY_METRICS,
   OPENAPI_DOCUMENT,
   OPERATION_FEED,
   OPERATIONS_ASKED,
   PROJECTS,
+  REGISTRIES,
 } from './tokens.ts';
 
 export interface GatewayParts {
@@ -58,6 +63,8 @@ export class GatewayModule {
       { provide: OPERATIONS_ASKED, useValue: new Operations(source, logger) },
       { provide: OPERATION_FEED, useValue: OperationFeed.of(source, logger) },
       { provide: ADMIN, useValue: new Admin(source) },
+      { provide: REGISTRIES, useValue: new Registries(source, sealingKey) },
+      { provide: DIGEST_KEY, useValue: () => derivedKey(sealingKey(), 'idempotency') },
     ];
     return {
       module: GatewayModule,
@@ -66,6 +73,7 @@ export class GatewayModule {
         EnvironmentsController,
         OperationsController,
         AdminController,
+        RegistriesController,
         HealthController,
         NotBuiltController,
       ],

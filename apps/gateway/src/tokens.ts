@@ -8,3 +8,5 @@ export const ADMIN = Symbol('Admin');
 export const GATEWAY_METRICS = Symbol('GatewayMetrics');
 export const CATALOG_LINK = Symbol('CatalogLink');
 export const OPENAPI_DOCUMENT = Symbol('OpenApiDocument');
+export const DIGEST_KEY = Symbol('DigestKey');
+export const REGISTRIES = Symbol('Registries');

@@ -48,6 +48,8 @@ export { hasOutbox, markPublished, takeOutbox } from './statements/outbox.ts';
 export type { OutboxRow } from './statements/outbox.ts';
 export { createProject, findProject } from './statements/projects.ts';
 export type { Project } from './statements/projects.ts';
+export { listRegistries, removeRegistry, setRegistry } from './statements/registries.ts';
+export type { Registry } from './statements/registries.ts';
 export { hostIdentity, requestFirstEngine, requestServiceRules, seedCatalog } from './statements/setup.ts';
 export {
   backlog,

@@ -5,6 +5,6 @@ export { homePaths } from './home-paths.ts';
 export type { HomePaths } from './home-paths.ts';
 export { InvalidSettings } from './local-env.ts';
 export { checkPrivateFolder, readPrivateFile, UnsafeState } from './private-file.ts';
-export { open, readSealingKey, seal, SealBroken } from './sealer.ts';
+export { derivedKey, open, readSealingKey, seal, SealBroken } from './sealer.ts';
 export { homeFromEnvironment, loadSettings } from './settings.ts';
 export type { LogLevel, Settings } from './settings.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { open, readSealingKey, seal, SealBroken, UnsafeState } from './index.ts';
+import { derivedKey, open, readSealingKey, seal, SealBroken, UnsafeState } from './index.ts';
 
 const key = randomBytes(32);
 const AAD = 'login:7c1f7a52-7d0e-4d4c-8b7e-5a2b9f0c6d11:app:password';
@@ -61,4 +61,12 @@ test('the key file holds 32 bytes in base64, closed to others, or is refused', (
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test('a derived key is the same each time, and another for another purpose or key', () => {
+  const derived = derivedKey(key, 'one');
+  expect(derived).toEqual(derivedKey(key, 'one'));
+  expect(derived).toHaveLength(32);
+  for (const other of [key, derivedKey(key, 'two'), derivedKey(randomBytes(32), 'one')])
+    expect(other).not.toEqual(derived);
 });

@@ -4,7 +4,7 @@
  * A sealed value is bound to where it belongs (`aad`, such as `login:{environmentId}:app:password`): moved to another row,
  * it does not open. The nonce is random, 96 bits: safe for the 2^32 values that the standard allows under one key.
  */
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { readPrivateFile, UnsafeState } from './private-file.ts';
 
 const VERSION = 1;
@@ -50,6 +50,11 @@ export function open(key: Buffer, sealed: Buffer, aad: string): string {
   } catch (error) {
     throw new SealBroken(aad, { cause: error });
   }
+}
+
+/** A key for another use of the same secret (HKDF, RFC 5869): neither tells anything about the other. */
+export function derivedKey(key: Buffer, purpose: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', key, '', `surefoot ${purpose}`, KEY_BYTES));
 }
 
 function boundTo(aad: string): Buffer {

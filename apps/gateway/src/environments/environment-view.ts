@@ -2,6 +2,7 @@
 import type { ShownEnvironment } from '#catalog';
 import { connectionUri, environmentNames } from '#kernel';
 import type { EnvironmentView } from '../schemas/environment.ts';
+import { toServiceView } from './service-view.ts';
 
 /** Engines are published on loopback, and their certificate names it. */
 const CONNECTION_HOST = 'localhost';
@@ -18,7 +19,8 @@ export function toEnvironmentView(row: ShownEnvironment): EnvironmentView {
     extensions: [...row.extensions],
     connectionLimit: row.connection_limit,
     labels: row.labels,
-    services: [],
+    reason: row.reason,
+    services: (row.services ?? []).map((service) => toServiceView(service, row.state)),
     connection: {
       host: CONNECTION_HOST,
       port: row.port,
@@ -39,4 +41,9 @@ export function hostUri(
 ): string {
   const { port, database_name: database } = environment;
   return connectionUri({ host: CONNECTION_HOST, port, database, ...login, sslRootCert: caFile });
+}
+
+/** Of all that is shown: what the watcher sees of a service changes no row of the environment. */
+export function shownVersion({ version, services }: Pick<ShownEnvironment, 'version' | 'services'>): string {
+  return [version, ...(services ?? []).map((service) => service.version)].join('.');
 }

@@ -24,10 +24,11 @@ import {
   type EnvironmentView,
 } from '../schemas/environment.ts';
 import { OperationSchema, type OperationView } from '../schemas/operation.ts';
-import { CREDENTIALS, ENVIRONMENTS, OPERATIONS_ASKED } from '../tokens.ts';
+import { CREDENTIALS, DIGEST_KEY, ENVIRONMENTS, OPERATIONS_ASKED } from '../tokens.ts';
 import type { Credentials } from './credentials.ts';
-import { toEnvironmentView } from './environment-view.ts';
+import { shownVersion, toEnvironmentView } from './environment-view.ts';
 import type { Environments } from './environments.ts';
+import { haveSecrets } from './services.ts';
 
 @ApiTags('environments')
 @Controller('v1')
@@ -35,15 +36,18 @@ export class EnvironmentsController {
   readonly #environments: Environments;
   readonly #credentials: Credentials;
   readonly #operations: Operations;
+  readonly #digestKey: () => Buffer;
 
   constructor(
     @Inject(ENVIRONMENTS) environments: Environments,
     @Inject(CREDENTIALS) credentials: Credentials,
     @Inject(OPERATIONS_ASKED) operations: Operations,
+    @Inject(DIGEST_KEY) digestKey: () => Buffer,
   ) {
     this.#environments = environments;
     this.#credentials = credentials;
     this.#operations = operations;
+    this.#digestKey = digestKey;
   }
 
   @Get('projects/:project/environments')
@@ -69,6 +73,9 @@ export class EnvironmentsController {
     'not_found',
     'environment_exists',
     'no_engine',
+    'insufficient_capacity',
+    'ports_unavailable',
+    'services_unavailable',
     'idempotency_mismatch',
   ])
   async createEnvironment(
@@ -78,7 +85,8 @@ export class EnvironmentsController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<OperationView> {
-    const id = await this.#environments.create(caller, project, body, idempotencyOf(request, caller));
+    const digestKey = haveSecrets(body.services) ? this.#digestKey() : undefined;
+    const id = await this.#environments.create(caller, project, body, idempotencyOf(request, caller, digestKey));
     return this.#accepted(caller, id, reply);
   }
 
@@ -93,8 +101,9 @@ export class EnvironmentsController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<EnvironmentView | undefined> {
     const environment = await this.#environments.find(caller, id);
-    void reply.header('etag', etagOf(environment.version));
-    if (!matchesEtag(known, environment.version)) return toEnvironmentView(environment);
+    const version = shownVersion(environment);
+    void reply.header('etag', etagOf(version));
+    if (!matchesEtag(known, version)) return toEnvironmentView(environment);
     void reply.code(304);
     return undefined;
   }
@@ -123,7 +132,7 @@ export class EnvironmentsController {
     const environment = await this.#environments.find(caller, id);
     const operationId = await this.#environments.remove(caller, environment, {
       ...idempotencyOf(request, caller),
-      ...expectedVersion(expected, environment.version),
+      ...expectedVersion(expected, { shown: shownVersion(environment), row: environment.version }),
     });
     return this.#accepted(caller, operationId, reply);
   }

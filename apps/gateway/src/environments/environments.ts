@@ -21,6 +21,7 @@ import type { Projects } from '../projects/projects.ts';
 import type { EnvironmentQuery, EnvironmentToCreate, EnvironmentView } from '../schemas/environment.ts';
 import { toEnvironmentView } from './environment-view.ts';
 import { newLogins } from './logins.ts';
+import { newServices } from './services.ts';
 
 /** New ids begin with the same eight digits once in four thousand million; three times in a row is something else. */
 const ID_TRIES = 3;
@@ -117,6 +118,7 @@ export class Environments {
       connectionLimit,
       labels,
       logins: await newLogins(this.#sealingKey(), environmentId, names),
+      services: newServices(this.#sealingKey, body.services),
       requestedBy: principal,
       ...more,
     };

@@ -46,7 +46,6 @@ test('a missing body is a fault of the body itself', () => {
 });
 
 test.each([
-  ['services', { services: [{ name: 'api' }] }],
   ['cidrs', { cidrs: ['10.0.0.0/8'] }],
   ['protected', { protected: true }],
   ['ttl', { ttl: '1h' }],
@@ -76,6 +75,7 @@ test.each([
   ['an extension that is an injection', { extensions: ['a"; drop'] }, 'extensions[0]'],
   ['a label with NUL', { labels: { a: 'b\0' } }, 'labels.a'],
   ['a label with half a character', { labels: { a: '\ud800' } }, 'labels.a'],
+  ['a label without a name', { labels: { '': 'b' } }, 'labels.'],
   ['too many labels', { labels: Object.fromEntries(Array.from({ length: 33 }, (_, n) => [n, ''])) }, 'labels'],
 ])('%s is refused', (_what, more, field) => {
   expect(faults({ name: 'a', ...more }).map(([name]) => name)).toEqual([field]);

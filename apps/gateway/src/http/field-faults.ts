@@ -8,6 +8,8 @@ interface Issue {
   readonly code?: string | undefined;
   readonly keys?: readonly string[];
   readonly params?: { readonly code?: string } | undefined;
+  /** Of the key, where a key of a record is wrong. */
+  readonly issues?: readonly { readonly message: string }[];
 }
 
 /** Fields that DESIGN has and this version has not, beside those that a schema itself refuses. */
@@ -38,7 +40,8 @@ function toFaults(issue: Issue): readonly FieldFault[] {
     }));
   const missing = issue.code === 'invalid_type' && issue.message.endsWith('received undefined');
   const code = issue.params?.code ?? (missing ? 'required' : (issue.code ?? 'invalid'));
-  const message = missing && path.length > 0 ? 'this field is needed' : issue.message;
+  const ofKey = issue.code === 'invalid_key' ? issue.issues?.[0]?.message : undefined;
+  const message = missing && path.length > 0 ? 'this field is needed' : (ofKey ?? issue.message);
   return [{ field: fieldPath(path), code, message }];
 }
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { Problem } from '#kernel';
 import { idempotencyOf } from './idempotency-key.ts';
@@ -33,6 +34,33 @@ test('B121: another method, path or body makes another request', () => {
     digest({ body: [['name', 'a']] }),
   ];
   expect(new Set(digests).size).toBe(digests.length);
+});
+
+test('a body with secrets has a keyed digest: the same for the same request, and not to be guessed without the key', () => {
+  const keyed = (key: Buffer, body: unknown = REQUEST.body) =>
+    idempotencyOf({ ...REQUEST, body }, CALLER, key).idempotency?.digest.toString('hex');
+  const [one, other] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
+  expect(keyed(one)).toBe(keyed(one, { labels: { y: '2', x: '1' }, name: 'a' }));
+  expect(keyed(one)).toHaveLength(64);
+  expect(new Set([digest({}), keyed(one), keyed(other), keyed(one, { name: 'a' })]).size).toBe(4);
+});
+
+test('the digest of a body without secrets is the one that earlier versions kept', () => {
+  const text = JSON.stringify([
+    'POST',
+    REQUEST.url,
+    [
+      [
+        'labels',
+        [
+          ['x', '1'],
+          ['y', '2'],
+        ],
+      ],
+      ['name', 'a'],
+    ],
+  ]);
+  expect(digest({})).toBe(createHash('sha256').update(text).digest('hex'));
 });
 
 test.each(['', 'with space', 'ümlaut', 'x'.repeat(256)])('the key %j is refused as the field it is', (key) => {

@@ -1,5 +1,5 @@
 /** `Idempotency-Key` (DESIGN §9): what makes two requests the same. */
-import { createHash } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { Idempotency } from '#catalog';
 import type { Principal } from '../access/principal.ts';
@@ -7,16 +7,20 @@ import { fieldFault } from './field-faults.ts';
 
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
-/** @throws Problem `invalid_request` for a key that cannot be one */
+/**
+ * @param digestKey for a body with secrets: the digest is kept, and what is short could be guessed from a plain one
+ * @throws Problem `invalid_request` for a key that cannot be one
+ */
 export function idempotencyOf(
   request: Pick<FastifyRequest, 'headers' | 'method' | 'url' | 'body'>,
   principal: Pick<Principal, 'keyId'>,
+  digestKey?: Buffer,
 ): { readonly idempotency?: Idempotency } {
   const key = request.headers['idempotency-key'];
   if (key === undefined) return {};
   if (typeof key !== 'string' || !KEY.test(key))
     throw fieldFault('Idempotency-Key', 'format', 'a key is 1 to 255 printable ASCII characters without spaces');
-  const digest = createHash('sha256')
+  const digest = (digestKey === undefined ? createHash('sha256') : createHmac('sha256', digestKey))
     .update(JSON.stringify([request.method, request.url.split('?')[0], canonical(request.body ?? null)]))
     .digest();
   return { idempotency: { apiKeyId: principal.keyId, key, digest } };

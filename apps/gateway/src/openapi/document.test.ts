@@ -87,6 +87,8 @@ test('what the API promises is there', () => {
     '/v1/admin/cases/{id}',
     '/v1/admin/engines',
     '/v1/admin/engines/{id}',
+    '/v1/admin/registries',
+    '/v1/admin/registries/{server}',
     '/v1/environments/{id}',
     '/v1/environments/{id}/credentials',
     '/v1/operations',

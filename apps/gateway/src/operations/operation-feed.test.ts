@@ -17,6 +17,7 @@ function operation(id: string, state: ShownOperation['state'], stage: string = s
     effects: [],
     reason: null,
     waiting_for: null,
+    progress: null,
     case_id: null,
     created_at: new Date(0),
     finished_at: null,

@@ -9,13 +9,15 @@ export function toOperationView(row: ShownOperation): OperationView {
     state: row.state,
     stage: row.stage,
     attempt: row.attempt,
-    effects: row.effects.map(({ kind, outcome, started, settled }) => ({
+    effects: row.effects.map(({ kind, service, outcome, started, settled }) => ({
       kind,
+      ...(service === null ? {} : { service }),
       outcome,
       startedAt: new Date(started).toISOString(),
       settledAt: settled === null ? null : new Date(settled).toISOString(),
     })),
     reason: row.reason,
+    ...(row.progress === null ? {} : { progress: row.progress }),
     ...(row.waiting_for === null ? {} : { waitingFor: row.waiting_for }),
     ...(row.case_id === null ? {} : { caseId: row.case_id }),
     createdAt: row.created_at.toISOString(),

@@ -6,8 +6,10 @@ import {
   environmentNameFault,
   TIERS,
 } from '#kernel';
-import { ENVIRONMENT_STATES } from '#protocol';
+import { ENVIRONMENT_STATES, SERVICES_MAX } from '#protocol';
 import { PAGE_FIELDS } from '../http/page.ts';
+import { ReasonSchema } from './operation.ts';
+import { OF_FAULTY_ITEMS, ServiceSchema, ServiceToCreateSchema } from './service.ts';
 import { Id, storable, Timestamp } from './text.ts';
 
 const PROFILE = 'local';
@@ -47,6 +49,23 @@ const Labels = z
   )
   .refine((labels) => Object.keys(labels).length <= LABELS_MAX, `at most ${LABELS_MAX} labels`);
 
+const Services = z
+  .array(ServiceToCreateSchema)
+  .max(SERVICES_MAX)
+  .superRefine((services: readonly unknown[], context) => {
+    const names = services.map((service) => (service as { readonly name?: unknown } | null)?.name);
+    names.forEach((name, index) => {
+      if (typeof name === 'string' && names.indexOf(name) < index)
+        context.addIssue({
+          code: 'custom',
+          path: [index, 'name'],
+          message: 'another service of this environment has this name',
+          params: { code: 'duplicate' },
+        });
+    });
+  }, OF_FAULTY_ITEMS)
+  .meta({ description: `Containers beside the database, at most ${SERVICES_MAX}` });
+
 export const EnvironmentToCreateSchema = z
   .strictObject({
     name: Name,
@@ -60,7 +79,7 @@ export const EnvironmentToCreateSchema = z
     labels: Labels.default({}),
     cidrs: notBuilt(z.array(z.string()), (cidrs) => cidrs.length === 0).default([]),
     protected: notBuilt(z.boolean(), (value) => !value).default(false),
-    services: notBuilt(z.array(z.unknown()), (services) => services.length === 0).default([]),
+    services: Services.prefault([]),
   })
   .meta({ id: 'EnvironmentToCreate' });
 export type EnvironmentToCreate = z.infer<typeof EnvironmentToCreateSchema>;
@@ -79,7 +98,8 @@ export const EnvironmentSchema = z
     extensions: z.array(z.string()),
     connectionLimit: z.int(),
     labels: z.record(z.string(), z.string()),
-    services: z.array(z.unknown()),
+    reason: ReasonSchema.nullable().meta({ description: 'Why it is degraded' }),
+    services: z.array(ServiceSchema),
     connection: z.object({
       host: z.string(),
       port: z.int(),

@@ -11,6 +11,7 @@ export const ReasonSchema = z.object({ code: z.string(), message: z.string() }).
 const EffectSchema = z
   .object({
     kind: z.string(),
+    service: z.string().optional().meta({ description: 'Name of the service that it is about' }),
     outcome: z.enum(EFFECT_OUTCOMES),
     startedAt: Timestamp,
     settledAt: Timestamp.nullable(),
@@ -27,6 +28,7 @@ export const OperationSchema = z
     attempt: z.int(),
     effects: z.array(EffectSchema),
     reason: ReasonSchema.nullable(),
+    progress: z.string().optional().meta({ description: 'How far the effect in hand is, for people' }),
     waitingFor: z.string().optional().meta({ description: 'Why it does not run yet' }),
     caseId: Id.optional().meta({ description: 'When blocked: the case that waits for a decision' }),
     createdAt: Timestamp,

@@ -3,8 +3,17 @@
  * the projects that the asking key may see, null for all of them; a row that is read by its id says its project.
  */
 import type { EffectOutcome, JsonObject, Reason, Tier } from '#kernel';
-import type { EffectKind, EngineState, EnvironmentState, OperationKind, OperationState } from '#protocol';
+import type {
+  EffectKind,
+  EngineState,
+  EnvironmentState,
+  OperationKind,
+  OperationState,
+  ServiceIdentities,
+  ServiceSpec,
+} from '#protocol';
 import type { Catalog, Tx } from '../catalog.ts';
+import type { ServiceObservation } from '../rows.ts';
 
 export type VisibleProjects = readonly string[] | null;
 
@@ -29,16 +38,45 @@ export interface ShownEnvironment {
   readonly connection_limit: number;
   readonly labels: Readonly<Record<string, string>>;
   readonly database_name: string;
+  readonly reason: Reason | null;
+  /** In the order that they were asked for in; null for an environment without any. */
+  readonly services: readonly ShownService[] | null;
   readonly created_at: Date;
   readonly last_observed_at: Date | null;
-  /** Changes with every write to the row. */
+  /** Changes with every write to the row; that of each service is its own. */
   readonly version: string;
   readonly page_at: string;
 }
 
+export interface ShownService {
+  readonly name: string;
+  readonly image: string;
+  readonly spec: ServiceSpec;
+  /** Where its ports are published. */
+  readonly address: string;
+  /** Of its container; null while there is none. */
+  readonly identities: ServiceIdentities | null;
+  readonly secret_names: readonly string[];
+  readonly observed: ServiceObservation | null;
+  /** Milliseconds since 1970. */
+  readonly observed_at: number | null;
+  readonly version: string;
+}
+
+/** Behind `case`: an environment without services costs no look into another table. */
+const SERVICES = /* sql */ `
+  case when v.networks > 0 then (
+    select json_agg(json_build_object('name', s.name, 'image', s.image, 'spec', s.spec, 'address', h.service_address,
+             'identities', v.identities -> 'services' -> s.id::text,
+             'secret_names', coalesce((select json_agg(x.name order by x.name) from service_secrets x where x.service_id = s.id), '[]'),
+             'observed', s.observed, 'observed_at', extract(epoch from s.observed_at) * 1000, 'version', s.xmin::text)
+           order by s.ordinal)
+      from services s join hosts h on h.id = g.host_id
+     where s.environment_id = v.id) end as services`;
+
 const ENVIRONMENT = /* sql */ `
   select v.id, v.project_id, p.name as project, v.name, v.state, g.name as engine, g.host_id as host, g.port, v.profile, v.extensions,
-         v.connection_limit, v.labels, v.database_name, v.created_at, v.last_observed_at, v.xmin::text as version,
+         v.connection_limit, v.labels, v.database_name, v.reason, ${SERVICES}, v.created_at, v.last_observed_at, v.xmin::text as version,
          v.created_at::text as page_at
     from environments v
     join projects p on p.id = v.project_id
@@ -81,6 +119,7 @@ export interface ShownOperation {
   readonly effects: readonly ShownEffect[];
   readonly reason: Reason | null;
   readonly waiting_for: string | null;
+  readonly progress: string | null;
   readonly case_id: string | null;
   readonly created_at: Date;
   readonly finished_at: Date | null;
@@ -89,17 +128,22 @@ export interface ShownOperation {
 
 export interface ShownEffect {
   readonly kind: EffectKind;
+  /** Name of the service that it is about. */
+  readonly service: string | null;
   readonly outcome: EffectOutcome;
   readonly started: number;
   readonly settled: number | null;
 }
 
 const OPERATION = /* sql */ `
-  select o.id, o.project_id, o.kind, o.environment_id, o.state, o.stage, o.attempt, o.reason, o.waiting_for, o.created_at, o.finished_at,
+  select o.id, o.project_id, o.kind, o.environment_id, o.state, o.stage, o.attempt, o.reason, o.waiting_for, o.progress, o.created_at,
+         o.finished_at,
          o.created_at::text as page_at,
          case when o.state = 'blocked' then
            (select c.id from cases c where c.operation_id = o.id and c.closed_at is null limit 1) end as case_id,
          coalesce((select json_agg(json_build_object('kind', e.kind, 'outcome', e.outcome,
+                            'service', case when e.spec ? 'serviceId' then
+                              (select s.name from services s where s.id = (e.spec ->> 'serviceId')::uuid) end,
                             'started', extract(epoch from e.started_at) * 1000, 'settled', extract(epoch from e.settled_at) * 1000)
                           order by e.ordinal)
                      from effects e where e.operation_id = o.id), '[]') as effects
