@@ -77,7 +77,8 @@ export interface EffectSpecs {
   };
   /** Files of the never started container: connection string, authority, secrets; 0400, its user's own. */
   secrets: ServiceOf & { readonly containerId: string };
-  start: ServiceOf & { readonly containerId: string };
+  /** Once; `again` for one that was stopped with its host: then also a container that has run before. */
+  start: ServiceOf & { readonly containerId: string; readonly again?: true };
   /** Waits until the service is well, or cannot become so any more. Seen from where the engine is, in the same network. */
   healthy: ServiceOf & {
     readonly containerId: string;

@@ -368,6 +368,7 @@ describe.each(CREATES)('%s', (name, operation, kinds, services) => {
         networkId: 'n',
         published: { networkId: 'p', containerPorts: [8080], taken: [20_000] },
       });
+      expect(of('start web')).not.toHaveProperty('again');
       for (const kind of ['secrets', 'start', 'healthy', 'publish-service'])
         expect(of(`${kind} web`)).toMatchObject({ containerId: 'container of web' });
     } else {
@@ -608,7 +609,9 @@ describe('environment.start', () => {
   test('starts exactly the containers that were recorded, in their order, and waits until each is well', () => {
     const ended = start();
     expect(ended.applied).toEqual(ALL);
-    expect(ended.planned[0]).toMatchObject({ spec: { serviceId: 'api', containerId: 'container of api' } });
+    expect(ended.planned[0]).toMatchObject({
+      spec: { serviceId: 'api', containerId: 'container of api', again: true },
+    });
     expect(ended.step).toEqual({ do: 'finish', state: 'succeeded' });
     expect(ended.identities).toEqual(identities);
   });

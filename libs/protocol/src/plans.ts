@@ -253,13 +253,17 @@ export function planEnvironmentStart(situation: Situation<EnvironmentSubject>): 
     for (const kind of ['start', 'healthy'] as const) {
       const record = last(effects, { kind, service });
       if (record?.outcome === 'applied') continue;
-      if (record?.outcome !== 'refused') return effect(serviceEffect(kind, service, subject, effects));
+      if (record?.outcome !== 'refused') return effect(startedAgain(serviceEffect(kind, service, subject, effects)));
       failure ??= record;
       break;
     }
   }
   if (failure === undefined) return { do: 'finish', state: 'succeeded' };
   return { do: 'finish', state: 'failed', ...(failure.reason === undefined ? {} : { reason: failure.reason }) };
+}
+
+function startedAgain(plannedEffect: PlannedEffect): PlannedEffect {
+  return plannedEffect.kind === 'start' ? planned('start', { ...plannedEffect.spec, again: true }) : plannedEffect;
 }
 
 /** In reverse, from recorded identities only; undefined when nothing is left. */

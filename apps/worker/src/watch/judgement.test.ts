@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ServiceObservation } from '#catalog';
 import type { ContainerInfo } from '#docker';
-import { MISSING, observationOf, SETTLING_MS, whyDegraded } from './judgement.ts';
+import { MISSING, observationOf, rememberingEnd, SETTLING_MS, whyDegraded } from './judgement.ts';
 
 const NEVER = '0001-01-01T00:00:00Z';
 const STARTED = '2026-01-02T03:04:05.678901234Z';
@@ -51,6 +51,15 @@ describe('what an inspection says', () => {
       restarts: 0,
     });
   });
+});
+
+test('how it ended stays known while it runs again, and is not taken from another end', () => {
+  const ended = observationOf(container(EXITED));
+  const again = observationOf(container({ FinishedAt: ENDED }, 1));
+  expect(again).not.toHaveProperty('exitCode');
+  expect(rememberingEnd(again, ended)).toMatchObject({ state: 'running', exitCode: 3, finishedAt: ENDED });
+  expect(rememberingEnd(again, null)).toBe(again);
+  expect(rememberingEnd({ ...again, finishedAt: STARTED }, ended)).not.toHaveProperty('exitCode');
 });
 
 describe('why an environment is degraded', () => {

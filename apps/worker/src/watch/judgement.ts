@@ -9,15 +9,24 @@ export const SETTLING_MS = 30_000;
 export const MISSING: ServiceObservation = { state: 'missing', restarts: 0 };
 
 export function observationOf({ State, RestartCount }: ContainerInfo): ServiceObservation {
-  const { ExitCode, OOMKilled, StartedAt, FinishedAt } = State;
+  const { ExitCode, OOMKilled, Running, Restarting, StartedAt, FinishedAt } = State;
   const started = isTime(StartedAt);
   const finished = isTime(FinishedAt);
   return {
     state: stateOf(State),
     restarts: RestartCount,
-    ...(finished ? { exitCode: ExitCode, outOfMemory: OOMKilled, finishedAt: FinishedAt } : {}),
+    // While it runs the daemon says nothing of how it ended before.
+    ...(finished && (!Running || Restarting) ? { exitCode: ExitCode, outOfMemory: OOMKilled } : {}),
+    ...(finished ? { finishedAt: FinishedAt } : {}),
     ...(started ? { startedAt: StartedAt } : {}),
   };
+}
+
+/** How it ended stays known while it runs again, as far as it was seen. */
+export function rememberingEnd(now: ServiceObservation, before: ServiceObservation | null): ServiceObservation {
+  if (now.exitCode !== undefined || before?.exitCode === undefined || before.finishedAt !== now.finishedAt) return now;
+  const { exitCode, outOfMemory } = before;
+  return { ...now, exitCode, ...(outOfMemory === undefined ? {} : { outOfMemory }) };
 }
 
 function stateOf(state: ContainerInfo['State']): ServiceState {
@@ -80,6 +89,7 @@ function whyNot(
 }
 
 function ending({ exitCode, outOfMemory, finishedAt }: Partial<ServiceObservation>): string {
-  const how = outOfMemory === true ? 'ran out of memory' : `ended with exit code ${exitCode ?? 'unknown'}`;
+  const code = exitCode === undefined ? '' : ` with exit code ${exitCode}`;
+  const how = outOfMemory === true ? 'ran out of memory' : `ended${code}`;
   return finishedAt === undefined ? how : `${how} at ${finishedAt}`;
 }

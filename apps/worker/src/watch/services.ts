@@ -20,7 +20,7 @@ import type { ContainerState } from '#docker';
 import { Daemon, isDaemonError } from '#docker';
 import type { Logger, Reason } from '#kernel';
 import type { Settings } from '#settings';
-import { MISSING, observationOf, whyDegraded } from './judgement.ts';
+import { MISSING, observationOf, rememberingEnd, whyDegraded } from './judgement.ts';
 
 const LOOK_INTERVAL_MS = 3_000;
 /** What has not changed is dated anew this often, and looked at closely. */
@@ -149,7 +149,7 @@ class ServiceWatch {
     const container = await daemon.container(id);
     if (container === undefined) return MISSING;
     this.#states.set(id, listing.state);
-    return observationOf(container);
+    return rememberingEnd(observationOf(container), observed);
   }
 
   async #judge(services: readonly WatchedService[], seen: ReadonlyMap<string, ServiceObservation>): Promise<void> {
