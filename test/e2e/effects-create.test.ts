@@ -75,7 +75,12 @@ describe('every name that is accepted works in every statement', () => {
     const roles = await world.sql<{ name: string }>(
       `select rolname::text as name from pg_roles where rolname not like 'pg\\_%' order by 1`,
     );
-    expect(roles.map(({ name }) => name)).toEqual(['postgres', 'surefoot_estate', 'surefoot_profile_local']);
+    expect(roles.map(({ name }) => name)).toEqual([
+      'postgres',
+      'surefoot_estate',
+      'surefoot_profile_local',
+      'surefoot_profile_private',
+    ]);
   });
 });
 

@@ -123,14 +123,15 @@ describe('retiring', () => {
     await expectDeleted(env, await world.run('environment.delete', env));
   });
 
-  test('withdraws the profile that it is told, whichever that is', async () => {
+  test('withdraws the profiles that it is told, whichever those are, and those that the engine has never had', async () => {
     const env = await made('profiled');
     const door = quoteIdentifier(env.names.door);
     await world.sql(`create role surefoot_profile_office nologin; grant surefoot_profile_office to ${door}`);
-    facts(await world.act(env, 'retire-database', { ...world.spec(env, 'retire-database'), profile: 'office' }));
-    expect(await world.sql(`select 1 from pg_auth_members where roleid = 'surefoot_profile_office'::regrole`)).toEqual(
-      [],
-    );
+    const profiles = ['local', 'office', 'nowhere'];
+    facts(await world.act(env, 'retire-database', { ...world.spec(env, 'retire-database'), profiles }));
+    expect(
+      await world.sql(`select roleid::regrole from pg_auth_members where member = ${quoteLiteral(door)}::regrole`),
+    ).toEqual([]);
     env.identities = { ...env.identities, retired: true };
     await expectDeleted(env, await world.run('environment.delete', env));
     await world.sql('drop role surefoot_profile_office');
@@ -615,5 +616,5 @@ test('after all this the engine holds the neighbour and its own, and nothing els
   const roles = await world.sql<{ name: string }>(
     `select rolname::text as name from pg_roles where rolname not like 'pg\\_%'`,
   );
-  expect(roles).toHaveLength(3 + 5);
+  expect(roles).toHaveLength(4 + 5);
 });

@@ -53,8 +53,8 @@ export class EffectsWorld {
     this.#proxyFolder = proxyFolder;
   }
 
-  static async make(): Promise<EffectsWorld> {
-    const engine = await engineWorld();
+  static async make(more: { readonly pool?: string } = {}): Promise<EffectsWorld> {
+    const engine = await engineWorld(more);
     await engine.create();
     const proxyFolder = mkdtempSync('/var/tmp/proxy-');
     return new EffectsWorld(engine, await PostgresProxy.inFolder(proxyFolder, engine.place.socketFolder), proxyFolder);
@@ -134,12 +134,12 @@ export class EffectsWorld {
       database: { environmentId },
       interior: { environmentId, databaseOid, names, extensions: [] },
       'publish-database': { environmentId, databaseOid, names, connectionLimit: 20 },
-      rules: { environmentId, names, profile: 'local' },
-      'retire-database': { environmentId, databaseOid, names, profile: 'local' },
+      rules: { environmentId, names, profiles: ['local'] },
+      'retire-database': { environmentId, databaseOid, names, profiles: ['local'] },
       'drop-database': { environmentId, databaseOid },
       'drop-roles': { environmentId, roleOids },
     };
-    return specs[kind] as EffectSpecs[K];
+    return (specs as Partial<EffectSpecs>)[kind]!;
   }
 
   /** Follows the plan to its end, or up to (not including) an effect. */
@@ -159,6 +159,12 @@ export class EffectsWorld {
         profile: 'local',
         refusedDatabases: ['postgres', 'template1', CONTROL],
         identities: env.identities,
+        services: [],
+        place: {
+          networkPool: '10.213.0.0/16',
+          engineContainerId: this.engine.identities.containerId,
+          published: undefined,
+        },
       };
       const step = nextStep(kind, { subject, effects, cancelRequested: false, superseded: false });
       if (step.do !== 'effect') return { step, effects, done: effects.map(told) };

@@ -215,6 +215,7 @@ describe('an engine that is made', () => {
     'is removed by its identities, in reverse, and is then absent',
     async () => {
       const { engineId } = world.place;
+      const owner = { type: 'engine', id: engineId } as const;
       const { containerId, volumeName, networkId } = world.identities as Required<EngineWorld['identities']>;
       // A volume that is in use is not removed, and that is known.
       expect(await world.perform('remove-volume', { engineId, volumeName }, { deadlineMs: 2_000 })).toMatchObject({
@@ -227,7 +228,7 @@ describe('an engine that is made', () => {
           facts,
         });
         expect(await world.perform('remove-volume', { engineId, volumeName })).toEqual({ outcome: 'applied', facts });
-        expect(await world.perform('remove-network', { engineId, networkId })).toEqual({ outcome: 'applied', facts });
+        expect(await world.perform('remove-network', { owner, networkId })).toEqual({ outcome: 'applied', facts });
         expect(await world.perform('remove-engine-files', { engineId })).toEqual({ outcome: 'applied', facts });
       }
       expect(existsSync(world.place.folder)).toBe(false);
@@ -243,6 +244,7 @@ describe('what is there already', () => {
     async () => {
       const world = await engineWorld();
       const { engineId } = world.place;
+      const owner = { type: 'engine', id: engineId } as const;
       const foreign = markLabels({ installation: randomUUID(), kind: 'volume', id: engineId, token: randomUUID() });
       const token = randomUUID();
       const refusal = { outcome: 'refused', reason: { code: 'foreign_object' } };
@@ -254,11 +256,11 @@ describe('what is there already', () => {
       });
       try {
         expect(await world.perform('volume', { engineId }, { token })).toMatchObject(refusal);
-        expect(await world.perform('network', { engineId, pool: '10.213.0.0/16' }, { token })).toMatchObject(refusal);
+        expect(await world.perform('network', { owner, pool: '10.213.0.0/16' }, { token })).toMatchObject(refusal);
         expect(await world.perform('remove-volume', { engineId, volumeName: `surefoot-${token}` })).toMatchObject(
           refusal,
         );
-        expect(await world.perform('remove-network', { engineId, networkId: network.id })).toMatchObject(refusal);
+        expect(await world.perform('remove-network', { owner, networkId: network.id })).toMatchObject(refusal);
         await world.create('engine-container');
         const { imageId, networkId, volumeName } = world.identities as Required<EngineWorld['identities']>;
         const container = await docker.createContainer({
@@ -294,6 +296,7 @@ describe('what is there already', () => {
       const world = await engineWorld();
       await world.create('network');
       const { engineId } = world.place;
+      const owner = { type: 'engine', id: engineId } as const;
       const token = randomUUID();
       const twice = async <T>(act: () => Promise<T>): Promise<T> => {
         const first = await act();
@@ -301,7 +304,7 @@ describe('what is there already', () => {
         return first;
       };
       await twice(() => world.perform('engine-files', { engineId, name: 'test' }));
-      const network = await twice(() => world.perform('network', { engineId, pool: '10.213.0.0/16' }, { token }));
+      const network = await twice(() => world.perform('network', { owner, pool: '10.213.0.0/16' }, { token }));
       const volume = await twice(() => world.perform('volume', { engineId }, { token }));
       if (network.outcome !== 'applied' || volume.outcome !== 'applied') throw new Error('not applied');
       await twice(() =>
@@ -378,7 +381,9 @@ describe('a daemon that is not there', () => {
       outcome: 'refused',
       reason: { code: 'daemon_unreachable' },
     });
-    expect(await world.perform('remove-network', { engineId, networkId: 'x' }, nowhere)).toMatchObject({
+    expect(
+      await world.perform('remove-network', { owner: { type: 'engine', id: engineId }, networkId: 'x' }, nowhere),
+    ).toMatchObject({
       outcome: 'refused',
       reason: { code: 'daemon_unreachable' },
     });

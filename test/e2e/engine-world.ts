@@ -81,6 +81,7 @@ export async function engineWorld(more: { image?: string; pool?: string } = {}):
           secrets: {},
           connections,
           deadlineMs: 60_000,
+          progress: () => undefined,
           ...context,
         },
         kind,

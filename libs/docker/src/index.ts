@@ -4,5 +4,5 @@ export type { ContainerRequest, PublishedPort } from './container-request.ts';
 export { Daemon } from './daemon.ts';
 export type { ContainerInfo, ContainerState, ImageInfo, NetworkDetail, NetworkInfo } from './daemon.ts';
 export { DaemonError, isDaemonError } from './errors.ts';
-export type { PullProgress, RegistryCredentials } from './pull.ts';
+export type { PullProgress } from './pull.ts';
 export { freeSubnet, isWithin, routedNetworks } from './subnets.ts';
