@@ -556,7 +556,10 @@ describe('ends (invariant 12)', () => {
       timeline: 1,
       configurationDigest: 'd',
     };
-    const finding = { pin, extensions: ['pgcrypto'], ruleGeneration: { generation: 1, digest: 'e' } };
+    const finding = {
+      pinned: { pin, extensions: ['pgcrypto'] },
+      ruleGeneration: { generation: 1, digest: 'e', profiles: ['local', 'private'] },
+    };
     const ends = await Promise.all(
       [1, 2].map(() => world.catalog.transaction((tx) => finishOperation(tx, held, 'succeeded', undefined, finding))),
     );

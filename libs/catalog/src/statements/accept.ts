@@ -88,7 +88,6 @@ export async function acceptEnvironmentCreate(tx: Tx, create: EnvironmentToCreat
   const { environmentId, projectId, engine, name, profile, extensions, connectionLimit, labels, logins, services } =
     create;
   const networks = networksFor(services);
-  if (networks > 0) await assertCapacity(tx, engine, networks);
   const able = await tx.query(
     /* sql */ `select 1 from engines where id = $1 and state in ('ready', 'creating') for share`,
     [engine.id],
@@ -114,6 +113,8 @@ export async function acceptEnvironmentCreate(tx: Tx, create: EnvironmentToCreat
     if (holder?.id === environmentId) return { answer: 'already', operationId: create.operationId };
     throw holder === undefined ? new EnvironmentIdUsed() : nameTaken(name, holder.id);
   }
+  // After the name: whoever makes sure that there is an environment is told that it is there, also on a full host.
+  if (networks > 0) await assertCapacity(tx, create, networks);
   await tx.query(LOGINS, [
     environmentId,
     logins.map((login) => login.tier),
@@ -145,14 +146,19 @@ function networksFor(services: readonly ServiceToCreate[]): number {
   return services.some(({ spec }) => spec.ports.length > 0) ? 2 : 1;
 }
 
-// The host's row is locked, so that two requests cannot both take the last networks.
+/**
+ * Two requests cannot both take the last networks: the second waits here. A statement of its own, since one that waits for
+ * a lock sees what was there when it began. `no key`, so that nobody waits who only refers to the host.
+ */
+const HOST_LOCK = /* sql */ `select 1 from hosts where id = $1 for no key update`;
+
+// This request's own row is there already.
 const CAPACITY = /* sql */ `
-  with host as (select * from hosts where id = $1 for update)
   select h.service_networks_max as "max", h.service_ports is not null as "publishes",
          (select coalesce(sum(v.networks), 0)::integer from environments v join engines g on g.id = v.engine_id
-           where g.host_id = h.id and v.networks > 0 and v.state not in ('deleted', 'failed')) as "used",
+           where g.host_id = h.id and v.networks > 0 and v.state not in ('deleted', 'failed') and v.id <> $3) as "used",
          (select e.state = 'creating' or 'private' = any (e.profiles) from engines e where e.id = $2) as "reachable"
-    from host h`;
+    from hosts h where h.id = $1`;
 
 interface Capacity {
   readonly max: number;
@@ -161,9 +167,11 @@ interface Capacity {
   readonly reachable: boolean | null;
 }
 
-/** Services are refused before anything is made for them, when the host has no room or no way for them. */
-async function assertCapacity(tx: Tx, engine: EnvironmentToCreate['engine'], networks: number): Promise<void> {
-  const [host] = await tx.query<Capacity>(CAPACITY, [engine.hostId, engine.id]);
+/** Services are refused, and all that was begun here with them, when the host has no room or no way for them. */
+async function assertCapacity(tx: Tx, create: EnvironmentToCreate, networks: number): Promise<void> {
+  const { engine, environmentId } = create;
+  await tx.query(HOST_LOCK, [engine.hostId]);
+  const [host] = await tx.query<Capacity>(CAPACITY, [engine.hostId, engine.id, environmentId]);
   if (host === undefined) throw new TypeError(`the catalog has no host ${engine.hostId}`);
   if (host.reachable !== true)
     throw new Problem(
