@@ -192,9 +192,7 @@ function networkDifferences(
   const there = Object.entries(found.NetworkSettings.Networks);
   const wanted = [networkId, ...furtherNetworkIds];
   const endpointIn = (id: string): (typeof there)[number] | undefined =>
-    there.find(([name, { NetworkID }]) =>
-      NetworkID === '' ? name === id || name === networkNames.get(id) : NetworkID === id,
-    );
+    there.find(([name, { NetworkID }]) => (NetworkID === '' ? name === networkNames.get(id) : NetworkID === id));
   if (there.length !== wanted.length || wanted.some((id) => endpointIn(id) === undefined))
     return [`networks are ${there.map(([name]) => name).join(', ')}`];
   const known = (endpointIn(networkId)?.[1].Aliases ?? []) as readonly string[];

@@ -48,7 +48,8 @@ export async function removeServiceObjects(daemon: Daemon, time: TimeLeft, whose
     (name) => daemon.removeVolume(name),
   );
   if (volumes.outcome !== 'applied') return volumes;
-  return containers.facts['alreadyAbsent'] === true && volumes.facts['alreadyAbsent'] === true ? containers : volumes;
+  // Volumes mostly go with their container.
+  return containers.facts['alreadyAbsent'] === true ? volumes : containers;
 }
 
 async function removeAll(

@@ -10,3 +10,5 @@ export type { NodeChild } from './node-child.ts';
 export { SHORT_WRITE_BYTES, watchedFileCalls } from './file-calls.ts';
 export type { CallFault } from './file-calls.ts';
 export { PostgresProxy } from './postgres-proxy.ts';
+export { DockerProxy } from './docker-proxy.ts';
+export type { CallFate } from './docker-proxy.ts';

@@ -5,54 +5,70 @@
  * The name is the attempt's, so the same try again finds what it made the first time and makes nothing (FIELD-CASES B057).
  * An answer of the daemon ends the call, a failure too: the look by that name which follows is final.
  */
-import type { ContainerInfo, ContainerRequest, Daemon, DaemonError } from '#docker';
+import type { ContainerInfo, ContainerRequest, Daemon, DaemonError, NetworkInfo } from '#docker';
 import { containerDifferences, isDaemonError } from '#docker';
 import type { EffectSpecs } from '#protocol';
-import type { Act, ActContext, ActResult } from '../contract.ts';
+import type { Act, ActResult } from '../contract.ts';
 import { applied, refused, unknown } from '../contract.ts';
 import type { TimeLeft } from '../daemon-act.ts';
 import { withDaemon } from '../daemon-act.ts';
-import { carriesMark } from '../docker-marks.ts';
+import { carriesMark, isOurs } from '../docker-marks.ts';
 import { removeServiceObjects, serviceVolumes } from '../service-objects.ts';
 import { choosePorts, portsOf } from './ports.ts';
 import { serviceContainerName, serviceContainerRequest, serviceMark } from './request.ts';
 
 type Spec = EffectSpecs['container'];
 
+interface Attempt {
+  readonly installation: string;
+  readonly serviceId: string;
+  readonly token: string;
+}
+
 export const act: Act<'container'> = (context, spec) =>
   withDaemon(context, async (daemon, time) => {
-    const { installation, inHand } = context;
     const { published, serviceId } = spec;
+    const attempt: Attempt = { installation: context.installation, serviceId, token: context.inHand.token };
     const image = await daemon.image(spec.imageId);
     if (image === undefined) return refused('image_unavailable', `image ${spec.imageId} is no longer on the host`);
-    const there = await daemon.container(serviceContainerName(inHand.token));
-    const stranger = foreign(context, spec, there);
-    if (stranger !== undefined) return stranger;
+    const networks = await daemon.networks();
+    const wanted = [spec.networkId, ...(published === undefined ? [] : [published.networkId])];
+    const lacking = wanted.find(
+      (id) => !networks.some((network) => network.id === id && isTheirs(network, attempt, spec)),
+    );
+    // The daemon connects what rests to a network that there is not.
+    if (lacking !== undefined)
+      return refused('foreign_object', `network ${lacking} is not there, or is not this environment's`);
+    const there = await daemon.container(serviceContainerName(attempt.token));
+    if (there !== undefined && !isThisTry(there, attempt)) return foreign(there);
     const ports =
       published === undefined
         ? []
         : there === undefined
-          ? await choosePorts(daemon, installation, published)
+          ? await choosePorts(daemon, attempt.installation, published)
           : portsOf(there, published);
-    if (ports === undefined)
-      return refused(
-        'ports_unavailable',
-        `of ports ${published?.ports.from} to ${published?.ports.to} not enough are free`,
-      );
-    const attempt = { installation, token: inHand.token };
+    if (ports === undefined) return refused('ports_unavailable', 'too few of this host’s ports for services are free');
     const request = serviceContainerRequest(attempt, spec, image, ports, await daemon.hasInit());
     const created = there ?? (await create(daemon, request, time));
     if (created === undefined)
       // A create may still be under way, or have failed and kept the name (B054): other tries have other names.
       return unknown('container_missing', `the name ${request.name} is taken, and no container has it`);
-    if (created instanceof Error) return notCreated(daemon, time, { ...attempt, serviceId }, created);
-    return foreign(context, spec, created) ?? complete(daemon, time, context, spec, request, created.Id);
+    if (created instanceof Error) return notCreated(daemon, time, attempt, created);
+    if (!isThisTry(created, attempt)) return foreign(created);
+    const names = new Map(networks.map(({ id, name }) => [id, name]));
+    return complete(daemon, time, attempt, spec, request, created.Id, names);
   });
 
-function foreign({ installation, inHand }: ActContext, spec: Spec, there?: ContainerInfo): ActResult | undefined {
-  if (there === undefined || carriesMark(there.Config.Labels, serviceMark(installation, spec.serviceId, inHand.token)))
-    return undefined;
-  return refused('foreign_object', `container ${there.Name.slice(1)} exists and is not ours`);
+function isTheirs(network: NetworkInfo, { installation }: Attempt, { environmentId }: Spec): boolean {
+  return isOurs(network.labels, { installation, kind: 'network', id: environmentId });
+}
+
+function isThisTry({ Config }: ContainerInfo, { installation, serviceId, token }: Attempt): boolean {
+  return carriesMark(Config.Labels, serviceMark(installation, serviceId, token));
+}
+
+function foreign({ Name }: ContainerInfo): ActResult {
+  return refused('foreign_object', `container ${Name.slice(1)} exists and is not ours`);
 }
 
 /**
@@ -81,26 +97,21 @@ async function create(
 }
 
 /** A create that failed can leave its volumes behind (B069). */
-async function notCreated(
-  daemon: Daemon,
-  time: TimeLeft,
-  whose: { readonly installation: string; readonly serviceId: string; readonly token: string },
-  failure: DaemonError,
-): Promise<ActResult> {
+async function notCreated(daemon: Daemon, time: TimeLeft, attempt: Attempt, failure: DaemonError): Promise<ActResult> {
   const code = /no space left on device/i.test(failure.message) ? 'disk_full' : 'container_not_created';
-  return rolledBack(daemon, time, whose, code, `the container was not created: ${failure.message}`);
+  return rolledBack(daemon, time, attempt, code, `the container was not created: ${failure.message}`);
 }
 
 async function rolledBack(
   daemon: Daemon,
   time: TimeLeft,
-  whose: { readonly installation: string; readonly serviceId: string; readonly token: string },
+  attempt: Attempt,
   code: string,
   message: string,
 ): Promise<ActResult> {
-  const removed = await removeServiceObjects(daemon, time, whose);
+  const removed = await removeServiceObjects(daemon, time, attempt);
   if (removed.outcome === 'applied') return refused(code, message);
-  const volumes = await serviceVolumes(daemon, whose);
+  const volumes = await serviceVolumes(daemon, attempt);
   const left = volumes.length === 0 ? 'the container' : `volumes ${volumes.join(', ')}`;
   return unknown(code, `${message}; ${left} could not be removed: ${removed.reason.message}`);
 }
@@ -108,39 +119,32 @@ async function rolledBack(
 async function complete(
   daemon: Daemon,
   time: TimeLeft,
-  { installation, inHand: { token } }: ActContext,
+  attempt: Attempt,
   { serviceId, imageId, published }: Spec,
   request: ContainerRequest,
   id: string,
+  networkNames: ReadonlyMap<string, string>,
 ): Promise<ActResult> {
-  const whose = { installation, serviceId, token };
-  const networks = await daemon.networks();
-  const names = new Map(networks.map((network) => [network.id, network.name]));
   if (published !== undefined) {
-    const failure = await connect(daemon, id, published.networkId, names);
-    if (failure !== undefined)
-      return rolledBack(
-        daemon,
-        time,
-        whose,
-        'network_not_connected',
-        `the container was not connected to the network of published ports: ${failure.message}`,
-      );
+    const failure = await connect(daemon, id, published.networkId, networkNames);
+    if (failure !== undefined) {
+      const what = `the container was not connected to the network of published ports: ${failure.message}`;
+      return rolledBack(daemon, time, attempt, 'network_not_connected', what);
+    }
   }
   const found = await daemon.container(id);
-  if (found === undefined) return rolledBack(daemon, time, whose, 'container_missing', `container ${id} is gone`);
+  if (found === undefined) return rolledBack(daemon, time, attempt, 'container_missing', `container ${id} is gone`);
   const differences = [
-    ...containerDifferences(request, found, names),
-    ...(await volumeDifferences(daemon, found, whose)),
+    ...containerDifferences(request, found, networkNames),
+    ...(await volumeDifferences(daemon, found, attempt)),
   ];
-  if (differences.length > 0)
-    return rolledBack(
-      daemon,
-      time,
-      whose,
-      'container_differs',
-      `the container came out different from what was asked: ${differences.join('; ')}`,
-    );
+  if (differences.length > 0) {
+    const what = `the container came out different from what was asked: ${differences.join('; ')}`;
+    // One that was started has come further than this act; it is not this act's to remove.
+    return found.State.Status === 'created'
+      ? rolledBack(daemon, time, attempt, 'container_differs', what)
+      : unknown('container_differs', `${what}; it is ${found.State.Status}`);
+  }
   const ports = Object.fromEntries(request.ports.map(({ container, host }) => [String(container), host]));
   return applied({ serviceId, containerId: id, imageId, ports });
 }
@@ -165,12 +169,8 @@ async function connect(
 }
 
 /** Volumes are found by their labels when the container is gone, so those it has must be the ones that carry them. */
-async function volumeDifferences(
-  daemon: Daemon,
-  found: ContainerInfo,
-  whose: Parameters<typeof serviceVolumes>[1],
-): Promise<readonly string[]> {
+async function volumeDifferences(daemon: Daemon, found: ContainerInfo, attempt: Attempt): Promise<readonly string[]> {
   const mounted = found.Mounts.filter(({ Type }) => Type === 'volume').map(({ Name }) => Name ?? '');
-  const labelled = await serviceVolumes(daemon, whose);
+  const labelled = await serviceVolumes(daemon, attempt);
   return mounted.filter((name) => !labelled.includes(name)).map((name) => `volume ${name} is not labelled as ours`);
 }

@@ -64,7 +64,7 @@ export async function tryToReach(
   const status = /^HTTP\/1\.[01] (\d{3})(?: |\r|$)/.exec(stdout)?.[1];
   if (status !== undefined)
     return /^[23]/.test(status) ? { well: true } : { well: false, why: `${what} answered ${status}` };
-  if (exitCode !== 0 && stdout === '') return { well: false, why: `${what}: ${reasonIn(stderr)}` };
+  if (stdout === '') return { well: false, why: `${what}: ${reasonIn(stderr)}` };
   return { well: false, why: `${what} answered, but not in HTTP` };
 }
 
