@@ -1,8 +1,18 @@
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 import pg from 'pg';
-import { assertCatalogVersion, Catalog, CatalogUnavailable, CatalogVersionMismatch, migrateCatalog } from '#catalog';
+import {
+  acceptEnvironmentDelete,
+  assertCatalogVersion,
+  Catalog,
+  CatalogUnavailable,
+  CatalogVersionMismatch,
+  environmentsById,
+  migrateCatalog,
+  MIGRATIONS,
+} from '#catalog';
 import { waitUntil } from '#testing';
 import { ownDatabase, type OwnDatabase } from './catalog-server.ts';
 
@@ -31,14 +41,59 @@ async function versionFault(): Promise<unknown> {
 }
 
 test('migrating twice is harmless, and what was migrated fits', async () => {
-  expect(await migrateCatalog(database.url)).toHaveLength(1);
+  expect(await migrateCatalog(database.url)).toHaveLength(MIGRATIONS.length);
   expect(await migrateCatalog(database.url)).toEqual([]);
   expect(await versionFault()).toBeUndefined();
 });
 
 test('B151: of several that start together one migrates, and the others find nothing to do', async () => {
   const runs = await Promise.all(Array.from({ length: 6 }, () => migrateCatalog(database.url)));
-  expect(runs.map((names) => names.length).sort()).toEqual([0, 0, 0, 0, 0, 1]);
+  expect(runs.map((names) => names.length).sort()).toEqual([0, 0, 0, 0, 0, MIGRATIONS.length]);
+});
+
+test('B139: what an older version has made is shown after the migration, and its environment can be deleted', async () => {
+  await migrateCatalog(database.url, MIGRATIONS.slice(0, 1));
+  const [engineId, projectId, keyId, environmentId, operationId] = Array.from({ length: 5 }, () => randomUUID());
+  const statements: readonly [string, ...unknown[]][] = [
+    [`insert into hosts (id, identity) values ('local', $1)`, randomUUID()],
+    [
+      `insert into engines (id, name, host_id, state, image, port, network_pool, identity)
+       values ($1, 'main', 'local', 'ready', 'postgres:17', 15432, '10.1.0.0/16', $2)`,
+      engineId,
+      randomUUID(),
+    ],
+    [`insert into projects (id, name) values ($1, 'default')`, projectId],
+    [`insert into api_keys (id, name, key_hash, role) values ($1, 'admin', '\\x00', 'admin')`, keyId],
+    [
+      `insert into environments (id, project_id, name, state, engine_id, profile, extensions, connection_limit, labels, database_name)
+       values ($1, $2, 'old', 'ready', $3, 'local', '{}', 20, '{}', 'old_1')`,
+      environmentId,
+      projectId,
+      engineId,
+    ],
+    [
+      `insert into operations (id, kind, host_id, project_id, environment_id, engine_id, state)
+       values ($1, 'environment.create', 'local', $2, $3, $4, 'succeeded')`,
+      operationId,
+      projectId,
+      environmentId,
+      engineId,
+    ],
+  ];
+  for (const [text, ...values] of statements) await database.query(text, values);
+  expect(await migrateCatalog(database.url)).toHaveLength(MIGRATIONS.length - 1);
+  const catalog = openCatalog();
+  try {
+    expect(await environmentsById(catalog, [environmentId!])).toEqual([
+      expect.objectContaining({ name: 'old', state: 'ready', services: null, reason: null }),
+    ]);
+    const ids = { operationId: randomUUID(), jobId: randomUUID(), environmentId: environmentId! };
+    const requestedBy = { keyId: keyId!, name: 'admin' };
+    const { answer } = await catalog.transaction((tx) => acceptEnvironmentDelete(tx, { ...ids, requestedBy }));
+    expect(answer).toBe('accepted');
+  } finally {
+    await catalog.close();
+  }
 });
 
 /** A process that has begun a migration and sleeps in it. The address comes by standard input. */
@@ -72,7 +127,7 @@ test('B151: a holder that is killed in the middle of a migration frees the lock,
     return waiting.length === 2;
   });
   child.kill('SIGKILL');
-  expect((await waiters).map((names) => names.length).sort()).toEqual([0, 1]);
+  expect((await waiters).map((names) => names.length).sort()).toEqual([0, MIGRATIONS.length]);
   expect(await database.query(`select 1 from pg_tables where tablename = 'half_done'`)).toEqual([]);
 });
 

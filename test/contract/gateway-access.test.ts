@@ -74,6 +74,9 @@ describe('what each role may do', () => {
     ['operator', 'GET', () => '/v1/admin/engines', undefined, 200],
     ['operator', 'GET', () => '/v1/admin/cases', undefined, 200],
     ['admin', 'POST', () => '/v1/projects', { name: '-' }, 400],
+    ['admin', 'GET', () => '/v1/admin/registries', undefined, 200],
+    ['admin', 'POST', () => '/v1/admin/registries', {}, 400],
+    ['admin', 'DELETE', () => '/v1/admin/registries/nowhere.example.com', undefined, 404],
     // What belongs to an engine, only who may make engines may cancel.
     ['admin', 'POST', () => `/v1/operations/${engineOperation}/cancel`, undefined, 409],
   ] as const;

@@ -216,9 +216,11 @@ test('a gateway that is older than its catalog does not serve it', async () => {
 });
 
 test('a gateway whose catalog is about to be migrated waits for that', async () => {
-  const [migration] = await database.query<{ name: string }>('delete from migrations returning name');
+  const [newest] = await database.query<{ name: string; timestamp: string }>(
+    'delete from migrations where id = (select max(id) from migrations) returning name, timestamp',
+  );
   gateway = await GatewayUnderTest.start(database.url);
   expect((await gateway.get('/health/ready')).status).toBe(503);
-  await database.query('insert into migrations (timestamp, name) values (1, $1)', [migration!.name]);
+  await database.query('insert into migrations (timestamp, name) values ($1, $2)', [newest!.timestamp, newest!.name]);
   await expectServes(gateway, 'migrated');
 }, 60_000);

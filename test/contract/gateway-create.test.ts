@@ -85,6 +85,7 @@ test('an accepted create has written everything: environment, logins, operation,
     extensions: ['pgcrypto'],
     connectionLimit: 5,
     labels: { team: 'a' },
+    reason: null,
     services: [],
     connection: {
       host: 'localhost',

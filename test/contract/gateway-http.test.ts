@@ -105,14 +105,6 @@ test.each<[string, string, string, Asked, number, string]>([
     'invalid_request',
   ],
   ['a field that is not built yet', 'POST', ENVIRONMENTS, { body: { name: 'a', ttl: '1h' } }, 400, 'not_supported'],
-  [
-    'a service',
-    'POST',
-    ENVIRONMENTS,
-    { body: { name: 'a', services: [{ name: 'api', image: 'x' }] } },
-    400,
-    'not_supported',
-  ],
 ])('%s is one problem document: %s %s', async (_what, method, path, asked, status, code) => {
   const answer = await gateway.request(method, path, asked);
   expect({ status: answer.status, code: answer.body.code }).toEqual({ status, code });

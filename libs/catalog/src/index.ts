@@ -6,6 +6,7 @@ export { CatalogFateUnknown, CatalogUnavailable } from './errors.ts';
 export { CatalogListener, OUTBOX_CHANNEL } from './listener.ts';
 export { findEngine, listEngines, listProjects } from './listings.ts';
 export { assertCatalogVersion, CatalogVersionMismatch, migrateCatalog } from './migrate.ts';
+export { MIGRATIONS } from './migrations/index.ts';
 export type { EngineEntity } from './entities/engine.ts';
 export type {
   EffectRow,
