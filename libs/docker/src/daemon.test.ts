@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { Daemon } from './daemon.ts';
+import type { PullProgress } from './pull.ts';
 
 /** A daemon that answers as a test wants it to. */
 const closing: (() => Promise<void>)[] = [];
@@ -123,6 +124,39 @@ describe('B059: a pull', () => {
       await daemonThat(says(200, progress({ status: 'Pulling' }, { status: 'Status: Image is up to date' }))),
     );
     await expect(daemon.pull('x:1', { deadlineMs: 1_000 })).resolves.toBeUndefined();
+  });
+
+  test('tells how many bytes of the layers that it has begun are there, and counts none twice', async () => {
+    const layer = (id: string, status: string, current?: number, total?: number): object => ({
+      id,
+      status,
+      progressDetail: current === undefined ? {} : { current, total },
+    });
+    const daemon = new Daemon(
+      await daemonThat(
+        says(
+          200,
+          progress(
+            { status: 'Pulling from app', id: '1' },
+            layer('a', 'Pulling fs layer'),
+            layer('b', 'Already exists'),
+            layer('a', 'Downloading', 10, 100),
+            layer('c', 'Downloading', 5, 50),
+            layer('a', 'Downloading', 60, 100),
+            layer('a', 'Verifying Checksum'),
+            layer('a', 'Download complete'),
+            layer('a', 'Extracting', 1, 100),
+            layer('c', 'Downloading', 50, 50),
+            layer('a', 'Pull complete'),
+            { status: 'Status: Downloaded newer image for app:1' },
+          ),
+        ),
+      ),
+    );
+    const told: string[] = [];
+    const onProgress = ({ doneBytes, totalBytes }: PullProgress): void => void told.push(`${doneBytes}/${totalBytes}`);
+    await daemon.pull('x:1', { deadlineMs: 1_000, onProgress });
+    expect(told).toEqual(['10/100', '15/150', '65/150', '105/150', '105/150', '150/150', '150/150']);
   });
 
   test('with an error inside the stream has failed, although its status was 200', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { freeSubnet, routedNetworks } from './subnets.ts';
+import { freeSubnet, isWithin, routedNetworks } from './subnets.ts';
 
 describe('free networks', () => {
   test('the first of an untouched pool, with its first address as gateway', () => {
@@ -17,6 +17,14 @@ describe('free networks', () => {
     expect(freeSubnet('10.213.0.0/16', ['10.0.0.0/8'], 28)).toBeUndefined();
     expect(freeSubnet('10.213.0.0/27', ['10.213.0.0/28', '10.213.0.16/28'], 28)).toBeUndefined();
     expect(freeSubnet('10.213.0.0/29', [], 28)).toBeUndefined();
+  });
+
+  test('a network is within a pool when it is so wholly', () => {
+    expect(isWithin('10.213.0.0/16', '10.213.255.240/28')).toBe(true);
+    expect(isWithin('10.213.0.0/16', '10.213.0.0/16')).toBe(true);
+    expect(isWithin('10.213.0.0/16', '10.214.0.0/28')).toBe(false);
+    expect(isWithin('10.213.0.0/16', '10.212.0.0/14')).toBe(false);
+    expect(isWithin('10.213.0.0/16', 'fd00::/64')).toBe(false);
   });
 
   test('forty networks out of one pool overlap nothing and each other never', () => {

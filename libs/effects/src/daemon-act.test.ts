@@ -7,6 +7,8 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { markLabels } from '#kernel';
 import { FreshConnections } from '#postgres';
 import type { ActContext } from './contract.ts';
+import { act as image } from './image/act.ts';
+import { act as joinNetwork } from './join-network/act.ts';
 import { act as network } from './network/act.ts';
 import { act as removeVolume } from './remove-volume/act.ts';
 import { act as volume } from './volume/act.ts';
@@ -175,6 +177,174 @@ describe('an act at the daemon', () => {
         outcome: 'refused',
         reason: { code: 'network_pool_exhausted' },
       });
+    });
+  });
+
+  describe('a network that the daemon failed to make', () => {
+    const owner = { type: 'environment', id: engineId } as const;
+    const failure = 'unable to insert jump to DOCKER-ISOLATION-STAGE-1 rule';
+    const listed = {
+      Id: 'n',
+      Name: `surefoot-${token}`,
+      Labels: markLabels({ installation, kind: 'network', id: engineId, token }),
+      IPAM: { Config: [{ Subnet: '10.213.0.0/28', Gateway: '10.213.0.1' }] },
+      Internal: true,
+      Options: { 'com.docker.network.bridge.inhibit_ipv4': 'true' },
+    };
+    const ask = (): Promise<unknown> => network(context(10_000), { owner, pool: '10.213.0.0/16' });
+
+    test('and that is not there is refused: the answer has ended the call', async () => {
+      let asked = 0;
+      daemonThat({
+        GET: says(200, []),
+        POST: (request, response) => {
+          asked += 1;
+          says(500, { message: failure })(request, response);
+        },
+      });
+      expect(await ask()).toEqual({
+        outcome: 'refused',
+        reason: { code: 'daemon_failed', message: `the network was not made: ${failure}` },
+      });
+      expect(asked).toBe(1);
+    });
+
+    test('and that is there all the same is applied', async () => {
+      let created = false;
+      daemonThat({
+        GET: (request, response) => says(200, created ? [listed] : [])(request, response),
+        POST: (request, response) => {
+          created = true;
+          says(500, { message: failure })(request, response);
+        },
+      });
+      expect(await ask()).toEqual({ outcome: 'applied', facts: { networkId: 'n', subnet: '10.213.0.0/28' } });
+    });
+
+    test('and that came out open is removed, and refused', async () => {
+      const asked: string[] = [];
+      let there: object[] = [];
+      daemonThat({
+        GET: (request, response) => says(200, there)(request, response),
+        POST: (request, response) => {
+          there = [{ ...listed, Internal: false, Options: {} }];
+          says(500, { message: failure })(request, response);
+        },
+        DELETE: (request, response) => {
+          asked.push(request.url ?? '');
+          there = [];
+          says(204, {})(request, response);
+        },
+      });
+      expect(await ask()).toMatchObject({ outcome: 'refused', reason: { code: 'network_differs' } });
+      expect(asked).toEqual(['/networks/n']);
+    });
+
+    test('and that came out open and stays is unknown', async () => {
+      daemonThat({
+        GET: says(200, [{ ...listed, Internal: false }]),
+        DELETE: says(500, { message: 'failed as well' }),
+      });
+      expect(await ask()).toMatchObject({ outcome: 'unknown', reason: { code: 'network_differs' } });
+    });
+  });
+
+  describe('an engine that joins a network', () => {
+    const spec = { environmentId: engineId, networkId: 'n', engineContainerId: 'c' };
+    const staleEndpoint = 'endpoint with name surefoot-engine-x already exists in network surefoot-y';
+
+    /** One engine and one network; what is asked of them is told, and a connection fails with what is in `failures`. */
+    function daemonWith(failures: string[], left = false): { readonly asked: string[] } {
+      const state = { asked: [] as string[], joined: false, left };
+      daemonThat({
+        GET: (request, response) => {
+          const inspected = {
+            Id: 'n',
+            Name: 'surefoot-y',
+            Labels: markLabels({ installation, kind: 'network', id: engineId, token }),
+            IPAM: { Config: [] },
+            Internal: true,
+            Options: null,
+            Containers: {
+              ...(state.joined ? { c: { Name: 'surefoot-engine-x' } } : {}),
+              ...(state.left ? { 'ep-1': { Name: 'surefoot-engine-x' } } : {}),
+            },
+          };
+          const container = {
+            Id: 'c',
+            Name: '/surefoot-engine-x',
+            State: { Running: true, Restarting: false },
+            Config: { Labels: markLabels({ installation, kind: 'engine', id: engineId, token }) },
+            NetworkSettings: {
+              Networks: state.joined
+                ? { 'surefoot-y': { NetworkID: 'n', Aliases: ['db'], IPAddress: '10.0.0.2' } }
+                : {},
+            },
+          };
+          says(200, request.url?.startsWith('/networks') === true ? inspected : container)(request, response);
+        },
+        POST: (request, response) => {
+          const text: Buffer[] = [];
+          request.on('data', (chunk: Buffer) => text.push(chunk));
+          request.on('end', () => {
+            const { Container, Force } = JSON.parse(Buffer.concat(text).toString()) as Record<
+              string,
+              string | boolean | undefined
+            >;
+            state.asked.push(`${request.url?.split('/').pop() ?? ''} ${Container} ${Force ?? ''}`.trim());
+            if (request.url?.endsWith('/disconnect') === true) {
+              state.joined = state.left = false;
+              says(200, {})(request, response);
+              return;
+            }
+            const failure = failures.shift();
+            if (failure === undefined) state.joined = true;
+            says(failure === undefined ? 200 : 500, { message: failure })(request, response);
+          });
+        },
+      });
+      return state;
+    }
+
+    test('B071: and whose endpoint was left there is disconnected by its id, with force, and then tried once more', async () => {
+      const { asked } = daemonWith([staleEndpoint]);
+      expect(await joinNetwork(context(10_000), spec)).toEqual({ outcome: 'applied', facts: { address: '10.0.0.2' } });
+      expect(asked).toEqual(['connect c', 'disconnect c true', 'connect c']);
+    });
+
+    test('B071: and whose endpoint is seen to be left there is disconnected first', async () => {
+      const { asked } = daemonWith([], true);
+      expect(await joinNetwork(context(10_000), spec)).toMatchObject({ outcome: 'applied' });
+      expect(asked).toEqual(['disconnect c true', 'connect c']);
+    });
+
+    test('B071: and whose endpoint cannot be got rid of is refused', async () => {
+      const { asked } = daemonWith([staleEndpoint, staleEndpoint]);
+      expect(await joinNetwork(context(10_000), spec)).toMatchObject({
+        outcome: 'refused',
+        reason: { code: 'not_joined', message: expect.stringContaining(staleEndpoint) },
+      });
+      expect(asked).toEqual(['connect c', 'disconnect c true', 'connect c']);
+    });
+
+    test('and that the daemon failed to connect is refused: it is not in it', async () => {
+      const { asked } = daemonWith(['no available IPv4 addresses on this network']);
+      expect(await joinNetwork(context(10_000), spec)).toMatchObject({
+        outcome: 'refused',
+        reason: { code: 'not_joined', message: expect.stringContaining('no available IPv4 addresses') },
+      });
+      expect(asked).toEqual(['connect c']);
+    });
+  });
+
+  test('that pulls an image onto a disk that is full is refused, with that reason', async () => {
+    daemonThat({
+      GET: says(404, { message: 'no such image' }),
+      POST: says(200, { error: 'failed to register layer: write /x: no space left on device' }),
+    });
+    expect(await image(context(10_000), { image: 'app:1' })).toEqual({
+      outcome: 'refused',
+      reason: { code: 'image_unavailable', message: expect.stringContaining('no space left on device') },
     });
   });
 
