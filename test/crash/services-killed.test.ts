@@ -30,6 +30,8 @@ const BLOCKED_SHARE_MAX = 0.5;
 const seed = Number(process.env['SUREFOOT_SEED'] ?? randomInt(2 ** 31));
 const prefix = `services-${Date.now().toString(36)}-`;
 const env = { ...process.env, DOCKER_HOST: installation.setting('DOCKER_HOST') };
+/** Of a private daemon. */
+const runFolder = join('/run/surefoot', installation.setting('SUREFOOT_INSTALLATION').slice(0, 8));
 const LABEL = `label=surefoot.installation=${installation.setting('SUREFOOT_INSTALLATION')}`;
 
 /** Both become well by something that takes a moment: so kills also fall into the waiting. */
@@ -104,11 +106,11 @@ async function everyVolume(): Promise<readonly string[]> {
 
 /** Of containers: overlays, shared memory, network namespaces. */
 function mounts(): readonly string[] {
-  const home = installation.home;
+  const folders = [installation.home, runFolder].map((folder) => `${folder}/`);
   return readFileSync('/proc/mounts', 'utf8')
     .split('\n')
     .map((line) => line.split(' ')[1] ?? '')
-    .filter((path) => path.startsWith(home) || path.startsWith('/run/surefoot/'))
+    .filter((path) => folders.some((folder) => path.startsWith(folder)))
     .sort();
 }
 
@@ -122,7 +124,7 @@ function accepts(port: number): Promise<boolean> {
 
 /** The private daemon of this installation; undefined where the machine's own is used, which is not ours to end. */
 function daemonPid(): number | undefined {
-  const file = join('/run/surefoot', installation.setting('SUREFOOT_INSTALLATION').slice(0, 8), 'dockerd.pid');
+  const file = join(runFolder, 'dockerd.pid');
   return existsSync(file) ? Number(readFileSync(file, 'utf8')) : undefined;
 }
 
