@@ -85,7 +85,7 @@ test('B139: what an older version has made is shown after the migration, and its
   const catalog = openCatalog();
   try {
     expect(await environmentsById(catalog, [environmentId!])).toEqual([
-      expect.objectContaining({ name: 'old', state: 'ready', services: null, reason: null }),
+      expect.objectContaining({ name: 'old', state: 'ready', services: [], reason: null }),
     ]);
     const ids = { operationId: randomUUID(), jobId: randomUUID(), environmentId: environmentId! };
     const requestedBy = { keyId: keyId!, name: 'admin' };

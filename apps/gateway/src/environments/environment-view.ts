@@ -20,7 +20,7 @@ export function toEnvironmentView(row: ShownEnvironment): EnvironmentView {
     connectionLimit: row.connection_limit,
     labels: row.labels,
     reason: row.reason,
-    services: (row.services ?? []).map((service) => toServiceView(service, row.state)),
+    services: row.services.map((service) => toServiceView(service, row.state)),
     connection: {
       host: CONNECTION_HOST,
       port: row.port,
@@ -45,5 +45,5 @@ export function hostUri(
 
 /** Of all that is shown: what the watcher sees of a service changes no row of the environment. */
 export function shownVersion({ version, services }: Pick<ShownEnvironment, 'version' | 'services'>): string {
-  return [version, ...(services ?? []).map((service) => service.version)].join('.');
+  return [version, ...services.map((service) => service.version)].join('.');
 }

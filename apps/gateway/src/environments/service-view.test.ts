@@ -68,7 +68,7 @@ test('what was seen of its container is shown with the time of the look', () => 
     restarts: 3,
     startedAt: '2026-01-01T00:00:00.5Z',
   } as const;
-  const seen = service({ identities: IDENTITIES, observed, observed_at: 1_700_000_000_000.25 });
+  const seen = service({ identities: IDENTITIES, observed, observed_at: new Date(1_700_000_000_000) });
   expect(toServiceView(seen, 'degraded')).toMatchObject({
     ...observed,
     observedAt: new Date(1_700_000_000_000).toISOString(),
@@ -86,7 +86,7 @@ test('in every state of its environment it has a state', () => {
 });
 
 test('what is seen of a service makes another version of what is shown', () => {
-  expect(shownVersion({ version: '5', services: null })).toBe('5');
+  expect(shownVersion({ version: '5', services: [] })).toBe('5');
   expect(shownVersion({ version: '5', services: [service()] })).toBe('5.7');
   expect(shownVersion({ version: '5', services: [service({ version: '8' })] })).toBe('5.8');
 });

@@ -27,7 +27,7 @@ export function toServiceView(row: ShownService, environment: EnvironmentState):
     ...(observed === null ? {} : { restarts: observed.restarts }),
     ...(observed?.exitCode === undefined ? {} : { exitCode: observed.exitCode }),
     ...(observed?.outOfMemory === undefined ? {} : { outOfMemory: observed.outOfMemory }),
-    observedAt: observed === null || row.observed_at === null ? null : new Date(row.observed_at).toISOString(),
+    observedAt: (observed === null ? null : row.observed_at)?.toISOString() ?? null,
   };
 }
 
