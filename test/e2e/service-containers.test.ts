@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { markLabels } from '#kernel';
+import type { CallFate } from '#testing';
 import { DockerProxy, waitUntil } from '#testing';
 import { facts } from './effects-world.ts';
 import { docker } from './engine-world.ts';
@@ -555,7 +556,7 @@ describe('what the daemon does wrong', () => {
     through.dockerHost = proxy.dockerHost;
   });
   const CREATE = /^POST \/containers\/create/;
-  const failure = (status: number, message: string, done = false): object => ({ status, body: { message }, done });
+  const failure = (status: number, message: string, done = false): CallFate => ({ status, body: { message }, done });
 
   test(
     'B079: a container of somebody else under our name is refused, and stays',
@@ -590,14 +591,14 @@ describe('what the daemon does wrong', () => {
     [500, 'mkdir /var/lib/docker/overlay2/x: no space left on device', 'disk_full'],
   ])('a create that is answered with %i, “%s”, has made nothing', async (status, message, code) => {
     const service = world.service();
-    proxy.once(CREATE, failure(status, message) as never);
+    proxy.once(CREATE, failure(status, message));
     expect(await world.container(service, through)).toMatchObject(refusal(code, expect.stringContaining(message)));
     expect(await world.ofToken(service)).toEqual(NOTHING);
   });
 
   test('a create that is answered with 500 although it was done is found to be done', async () => {
     const service = world.service();
-    proxy.once(CREATE, failure(500, 'timed out', true) as never);
+    proxy.once(CREATE, failure(500, 'timed out', true));
     facts(await world.container(service, through));
     expect(await world.ofToken(service)).toEqual({ containers: 1, volumes: 2 });
     facts(await world.act(service, 'remove-service'));
@@ -609,7 +610,7 @@ describe('what the daemon does wrong', () => {
   ])('a start that is answered with 500, “%s”, is known to have failed', async (message, code) => {
     const service = world.service();
     facts(await world.container(service));
-    proxy.once(/^POST .*\/start/, failure(500, `${message}, ${FILES.API_KEY}`) as never);
+    proxy.once(/^POST .*\/start/, failure(500, `${message}, ${FILES.API_KEY}`));
     const result = await world.act(service, 'start', through);
     expect(result).toMatchObject(refusal(code, expect.stringContaining(message)));
     expect(JSON.stringify(result)).not.toContain(FILES.API_KEY);
@@ -620,7 +621,7 @@ describe('what the daemon does wrong', () => {
     'B054: a name that is taken and that no container has is told, and asked for once; another try has another name',
     async () => {
       const service = world.service();
-      proxy.rule((call) => (CREATE.test(call) ? (failure(409, 'Conflict. The name is in use') as never) : 'pass'));
+      proxy.rule((call) => (CREATE.test(call) ? failure(409, 'Conflict. The name is in use') : 'pass'));
       const before = proxy.calls.length;
       expect(await world.container(service, { ...through, deadlineMs: 2_000 })).toMatchObject({
         outcome: 'unknown',
@@ -654,7 +655,7 @@ describe('what the daemon does wrong', () => {
 
     test('removes it', async () => {
       const service = world.service();
-      proxy.once(CREATE, failure(500, 'broken') as never);
+      proxy.once(CREATE, failure(500, 'broken'));
       await volumeOf(service);
       expect(await world.container(service, through)).toMatchObject(refusal('container_not_created'));
       expect(await world.ofToken(service)).toEqual(NOTHING);
@@ -670,7 +671,7 @@ describe('what the daemon does wrong', () => {
           HostConfig: { Binds: [`${name}:/held`] },
         });
         try {
-          proxy.once(CREATE, failure(500, 'broken') as never);
+          proxy.once(CREATE, failure(500, 'broken'));
           expect(await world.container(service, { ...through, deadlineMs: 2_000 })).toMatchObject({
             outcome: 'unknown',
             reason: { code: 'container_not_created', message: expect.stringMatching(new RegExp(`${name}.*in use`)) },
@@ -711,7 +712,7 @@ describe('what the daemon does wrong', () => {
     test('whose first try fails is tried again, and is done when nothing is listed', async () => {
       const service = world.service();
       facts(await world.container(service));
-      proxy.once(/^DELETE/, failure(500, 'device or resource busy') as never);
+      proxy.once(/^DELETE/, failure(500, 'device or resource busy'));
       expect(facts(await world.act(service, 'remove-service', through))).toEqual({
         serviceId: service.spec.serviceId,
       });
@@ -753,13 +754,27 @@ describe('what the daemon does wrong', () => {
     );
   });
 
+  test('files that the daemon does not take are told as such, and the service is not started with a part of them', async () => {
+    const service = world.service();
+    facts(await world.container(service));
+    proxy.once(/^PUT .*\/archive/, failure(500, 'write database_url: no space left on device'));
+    expect(await world.act(service, 'secrets', through)).toMatchObject(refusal('disk_full'));
+    proxy.once(/^PUT .*\/archive/, { status: 200, body: {} });
+    const missing = await world.act(service, 'secrets', through);
+    expect(missing).toMatchObject(refusal('files_differ', expect.stringContaining('there is no file API_KEY of 0:0')));
+    expect(JSON.stringify(missing)).not.toContain(FILES.API_KEY);
+    facts(await world.act(service, 'secrets'));
+    facts(await world.act(service, 'remove-service'));
+  });
+
   test('a restart policy that does not come about is not told as done', async () => {
     const service = await world.up(world.service());
-    proxy.once(/^POST .*\/update/, { status: 200, body: {} });
-    expect(await world.act(service, 'publish-service', through)).toMatchObject({
-      outcome: 'unknown',
-      reason: { code: 'policy_differs' },
-    });
+    for (const answer of [{ status: 200, body: {} }, failure(500, 'not today')]) {
+      proxy.once(/^POST .*\/update/, answer);
+      expect(await world.act(service, 'publish-service', through)).toMatchObject(refusal('policy_not_set'));
+    }
+    proxy.once(/^POST .*\/update/, failure(500, 'done, though', true));
+    facts(await world.act(service, 'publish-service', through));
     facts(await world.act(service, 'remove-service'));
   });
 });

@@ -71,3 +71,8 @@ function kindOfStatus(status: number): DaemonErrorKind {
 export function isDaemonError(error: unknown, ...kinds: readonly DaemonErrorKind[]): error is DaemonError {
   return error instanceof DaemonError && (kinds.length === 0 || kinds.includes(error.kind));
 }
+
+/** The daemon has said no, so the call is over: a look at the thing tells for good what became of it. */
+export function isAnswer(error: unknown): error is DaemonError {
+  return isDaemonError(error, 'absent', 'conflict', 'refused', 'failed');
+}

@@ -3,6 +3,6 @@ export { containerDifferences } from './container-request.ts';
 export type { ContainerRequest, PublishedPort } from './container-request.ts';
 export { Daemon } from './daemon.ts';
 export type { ContainerInfo, ContainerState, ImageInfo, NetworkDetail, NetworkInfo } from './daemon.ts';
-export { DaemonError, isDaemonError } from './errors.ts';
+export { DaemonError, isAnswer, isDaemonError } from './errors.ts';
 export type { PullProgress } from './pull.ts';
 export { freeSubnet, isWithin, routedNetworks } from './subnets.ts';

@@ -1,6 +1,6 @@
 /** What a service has in the daemon: containers and unnamed volumes with our labels, which alone find all of it. */
 import type { Daemon } from '#docker';
-import { isDaemonError } from '#docker';
+import { isAnswer } from '#docker';
 import type { ActResult } from './contract.ts';
 import type { TimeLeft } from './daemon-act.ts';
 import { isOurs } from './docker-marks.ts';
@@ -71,7 +71,7 @@ async function removeAll(
           await remove(one);
         } catch (error) {
           // One that is in the way of its own removal keeps none of the others.
-          if (!isDaemonError(error, 'absent', 'conflict', 'refused', 'failed')) throw error;
+          if (!isAnswer(error)) throw error;
           hindrance = error;
         }
       }

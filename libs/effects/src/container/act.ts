@@ -6,12 +6,13 @@
  * An answer of the daemon ends the call, a failure too: the look by that name which follows is final.
  */
 import type { ContainerInfo, ContainerRequest, Daemon, DaemonError, NetworkInfo } from '#docker';
-import { containerDifferences, isDaemonError } from '#docker';
+import { containerDifferences, isAnswer } from '#docker';
 import type { EffectSpecs } from '#protocol';
 import type { Act, ActResult } from '../contract.ts';
 import { applied, refused, unknown } from '../contract.ts';
 import type { TimeLeft } from '../daemon-act.ts';
 import { withDaemon } from '../daemon-act.ts';
+import { codeOf } from '../daemon-said.ts';
 import { carriesMark, isOurs } from '../docker-marks.ts';
 import { removeServiceObjects, serviceVolumes } from '../service-objects.ts';
 import { choosePorts, portsOf } from './ports.ts';
@@ -53,7 +54,11 @@ export const act: Act<'container'> = (context, spec) =>
     if (created === undefined)
       // A create may still be under way, or have failed and kept the name (B054): other tries have other names.
       return unknown('container_missing', `the name ${request.name} is taken, and no container has it`);
-    if (created instanceof Error) return notCreated(daemon, time, attempt, created);
+    if (created instanceof Error) {
+      // A create that failed can leave its volumes behind (B069).
+      const code = codeOf(created.message, 'container_not_created');
+      return rolledBack(daemon, time, attempt, code, `the container was not created: ${created.message}`);
+    }
     if (!isThisTry(created, attempt)) return foreign(created);
     const names = new Map(networks.map(({ id, name }) => [id, name]));
     return complete(daemon, time, attempt, spec, request, created.Id, names);
@@ -85,7 +90,7 @@ async function create(
     await daemon.createContainer(request);
     return await daemon.container(request.name);
   } catch (error) {
-    if (!isDaemonError(error, 'conflict', 'absent', 'refused', 'failed')) throw error;
+    if (!isAnswer(error)) throw error;
     failure = error;
   }
   for (;;) {
@@ -94,12 +99,6 @@ async function create(
     if (failure.kind !== 'conflict') return failure;
     if (!(await time.pause())) return undefined;
   }
-}
-
-/** A create that failed can leave its volumes behind (B069). */
-async function notCreated(daemon: Daemon, time: TimeLeft, attempt: Attempt, failure: DaemonError): Promise<ActResult> {
-  const code = /no space left on device/i.test(failure.message) ? 'disk_full' : 'container_not_created';
-  return rolledBack(daemon, time, attempt, code, `the container was not created: ${failure.message}`);
 }
 
 async function rolledBack(
@@ -163,7 +162,7 @@ async function connect(
     await daemon.connect(networkId, id, []);
     return undefined;
   } catch (error) {
-    if (isDaemonError(error, 'conflict', 'absent', 'refused', 'failed')) return error;
+    if (isAnswer(error)) return error;
     throw error;
   }
 }

@@ -1,7 +1,8 @@
 /** From here on the daemon starts the service again when it ends, and with itself. By its exact id. */
-import type { ContainerInfo } from '#docker';
+import type { ContainerInfo, Daemon, DaemonError } from '#docker';
+import { isAnswer } from '#docker';
 import type { Act, ActResult } from '../contract.ts';
-import { applied, refused, unknown } from '../contract.ts';
+import { applied, refused } from '../contract.ts';
 import { withDaemon } from '../daemon-act.ts';
 import { isOurs } from '../docker-marks.ts';
 
@@ -16,13 +17,24 @@ export const act: Act<'publish-service'> = (context, { serviceId, containerId })
       return refused('foreign_object', `container ${containerId} is not ours`);
     const ended = whyEnded(before);
     if (ended !== undefined) return ended;
-    await daemon.setRestartPolicy(containerId, POLICY);
+    const failure = await setPolicy(daemon, containerId);
     const after = await daemon.container(containerId);
     if (after === undefined) return refused('service_missing', `container ${containerId} is gone`);
-    if (after.HostConfig.RestartPolicy?.Name !== POLICY)
-      return unknown('policy_differs', `its restart policy is ${after.HostConfig.RestartPolicy?.Name ?? 'none'}`);
-    return whyEnded(after) ?? applied({});
+    if (after.HostConfig.RestartPolicy?.Name === POLICY) return whyEnded(after) ?? applied({});
+    const what = failure?.message ?? `its restart policy is still ${after.HostConfig.RestartPolicy?.Name ?? 'none'}`;
+    return refused('policy_not_set', `the daemon does not keep the service running: ${what}`);
   });
+
+/** @returns what the daemon said instead of setting it */
+async function setPolicy(daemon: Daemon, containerId: string): Promise<DaemonError | undefined> {
+  try {
+    await daemon.setRestartPolicy(containerId, POLICY);
+    return undefined;
+  } catch (error) {
+    if (isAnswer(error)) return error;
+    throw error;
+  }
+}
 
 /** One that ended before it was published is not started by its policy. */
 function whyEnded({ State }: ContainerInfo): ActResult | undefined {

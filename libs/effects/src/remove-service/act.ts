@@ -3,7 +3,7 @@
  * tries, volumes that a removal left), and waits until all of it is absent (FIELD-CASES B056, B064).
  */
 import type { Daemon } from '#docker';
-import { isDaemonError } from '#docker';
+import { isAnswer } from '#docker';
 import type { Act } from '../contract.ts';
 import { applied, refused } from '../contract.ts';
 import { withDaemon } from '../daemon-act.ts';
@@ -32,6 +32,6 @@ async function stop(daemon: Daemon, containerId: string): Promise<void> {
   try {
     await daemon.stopContainer(containerId, STOP_SECONDS);
   } catch (error) {
-    if (!isDaemonError(error, 'absent', 'conflict', 'refused', 'failed')) throw error;
+    if (!isAnswer(error)) throw error;
   }
 }

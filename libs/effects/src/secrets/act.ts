@@ -7,11 +7,13 @@
  * already would not be what it was given. So the same try again finds the container as it was, and puts the same files there.
  */
 import { posix } from 'node:path';
-import type { ContainerFile, ContainerInfo, Daemon, FileFound } from '#docker';
+import type { ContainerFile, ContainerInfo, Daemon, DaemonError, FileFound } from '#docker';
+import { isAnswer } from '#docker';
 import { CA_FILE, SERVICE_FOLDER } from '#protocol';
 import type { Act } from '../contract.ts';
 import { applied, refused } from '../contract.ts';
 import { withDaemon } from '../daemon-act.ts';
+import { codeOf } from '../daemon-said.ts';
 import { isOurs } from '../docker-marks.ts';
 import { resolveUser } from './user.ts';
 
@@ -47,12 +49,29 @@ export const act: Act<'secrets'> = (context, { serviceId, containerId }) =>
       mode: name === CA_FILE ? CA_MODE : SECRET_MODE,
       ...user,
     }));
-    await daemon.putFiles(containerId, SERVICE_FOLDER, files);
+    const failure = await put(daemon, containerId, files);
+    if (failure !== undefined)
+      return refused(codeOf(failure.message, 'files_not_written'), `the files were not written: ${failure.message}`);
     const differences = fileDifferences(files, (await daemon.files(containerId, SERVICE_FOLDER, READ_MAX_BYTES)) ?? []);
     return differences.length === 0
       ? applied({})
       : refused('files_differ', `files came out different from what was put there: ${differences.join('; ')}`);
   });
+
+/** @returns what the daemon said instead of taking them. A part of them may be there: nobody reads it before the end. */
+async function put(
+  daemon: Daemon,
+  containerId: string,
+  files: readonly ContainerFile[],
+): Promise<DaemonError | undefined> {
+  try {
+    await daemon.putFiles(containerId, SERVICE_FOLDER, files);
+    return undefined;
+  } catch (error) {
+    if (isAnswer(error)) return error;
+    throw error;
+  }
+}
 
 async function userOf(daemon: Daemon, { Id, Config }: ContainerInfo): Promise<ReturnType<typeof resolveUser>> {
   const [passwd, group] = [await textOf(daemon, Id, '/etc/passwd'), await textOf(daemon, Id, '/etc/group')];

@@ -6,10 +6,11 @@
  * Applied means that it was started, also when it has ended since: `healthy` is the one that tells.
  */
 import type { Daemon, DaemonError } from '#docker';
-import { isDaemonError } from '#docker';
+import { isAnswer } from '#docker';
 import type { Act } from '../contract.ts';
 import { applied, refused } from '../contract.ts';
 import { withDaemon } from '../daemon-act.ts';
+import { codeOf } from '../daemon-said.ts';
 import { isOurs } from '../docker-marks.ts';
 import { redaction } from '../redaction.ts';
 
@@ -28,7 +29,10 @@ export const act: Act<'start'> = (context, { serviceId, containerId, again = fal
     if (!rests || after.State.StartedAt !== before.State.StartedAt)
       return applied({ startedAt: after.State.StartedAt });
     const message = failure?.message ?? after.State.Error;
-    return refused(codeOf(message), `the service could not be started: ${redaction(secrets.files)(message)}`);
+    return refused(
+      codeOf(message, 'service_not_started'),
+      `the service could not be started: ${redaction(secrets.files)(message)}`,
+    );
   });
 
 /** @returns what the daemon said instead of starting it */
@@ -37,12 +41,7 @@ async function start(daemon: Daemon, containerId: string): Promise<DaemonError |
     await daemon.startContainer(containerId);
     return undefined;
   } catch (error) {
-    if (isDaemonError(error, 'failed', 'refused', 'conflict', 'absent')) return error;
+    if (isAnswer(error)) return error;
     throw error;
   }
-}
-
-function codeOf(message: string): string {
-  if (/port is already allocated|address already in use/i.test(message)) return 'port_taken';
-  return /no space left on device/i.test(message) ? 'disk_full' : 'service_not_started';
 }
