@@ -13,6 +13,9 @@ export interface Environment {
   readonly extensions: readonly string[];
   readonly connectionLimit: number;
   readonly labels: Readonly<Record<string, string>>;
+  /** Why it is degraded. */
+  readonly reason: Reason | null;
+  readonly services: readonly Service[];
   readonly connection: {
     readonly host: string;
     readonly port: number;
@@ -21,6 +24,20 @@ export interface Environment {
     readonly sslmode: string;
   };
   readonly createdAt: string;
+}
+
+export interface Service {
+  readonly name: string;
+  readonly image: string;
+  readonly state: string;
+  readonly ports: readonly { readonly container: number; readonly address: string; readonly host: number | null }[];
+  /** Names of variables and of secrets. */
+  readonly env: readonly string[];
+  readonly secrets: readonly string[];
+  readonly readOnly: boolean;
+  readonly restarts?: number;
+  readonly exitCode?: number;
+  readonly outOfMemory?: boolean;
 }
 
 export interface Login {
@@ -32,6 +49,8 @@ export interface Login {
 
 export interface Effect {
   readonly kind: string;
+  /** Name of the service that it is about. */
+  readonly service?: string;
   readonly outcome: EffectOutcome;
   readonly startedAt: string;
   readonly settledAt: string | null;
@@ -46,6 +65,8 @@ export interface Operation {
   readonly attempt: number;
   readonly effects: readonly Effect[];
   readonly reason: Reason | null;
+  /** How far the effect in hand is. */
+  readonly progress?: string;
   readonly waitingFor?: string;
   readonly caseId?: string;
   readonly createdAt: string;
@@ -55,6 +76,12 @@ export interface Operation {
 export interface Project {
   readonly id: string;
   readonly name: string;
+  readonly createdAt: string;
+}
+
+export interface Registry {
+  readonly server: string;
+  readonly username: string;
   readonly createdAt: string;
 }
 

@@ -2,7 +2,7 @@
  * `env create NAME --wait`: whatever is there already, in the end there is an environment of that name, ready, and with the
  * settings that were asked for; or the reason why not. It may be run again at any time, also beside itself.
  */
-import type { Environment, Operation } from './api.ts';
+import type { Environment, Operation, Service } from './api.ts';
 import { CommandFailure, endedBadly, EXIT, Refusal } from './failure.ts';
 import type { Follower } from './follow-operation.ts';
 import { environmentsOf } from './resolve.ts';
@@ -14,6 +14,8 @@ export interface Wanted {
   readonly extensions?: readonly string[];
   readonly connectionLimit?: number;
   readonly labels?: Readonly<Record<string, string>>;
+  /** As the API takes them: the gateway judges them. */
+  readonly services?: readonly unknown[];
 }
 
 /** Rounds of "somebody else was faster": each ends an operation of somebody else. */
@@ -93,6 +95,7 @@ function refuseOther(found: Environment, wanted: Wanted): void {
   compare('extensions', [...found.extensions].sort(), wanted.extensions && [...wanted.extensions].sort());
   compare('connectionLimit', found.connectionLimit, wanted.connectionLimit);
   compare('labels', sorted(found.labels), wanted.labels && sorted(wanted.labels));
+  compare('services', comparable(found.services), wanted.services && comparable(wanted.services.map(asShown)));
   if (differences.length === 0) return;
   throw new CommandFailure(
     EXIT.refused,
@@ -102,15 +105,56 @@ function refuseOther(found: Environment, wanted: Wanted): void {
   );
 }
 
+type Comparable = Pick<Service, 'name' | 'image' | 'env' | 'secrets' | 'readOnly'> & {
+  readonly ports: readonly { readonly container: number }[];
+};
+
+/** What is shown of a service can be compared: not its command, nor values of variables and secrets. */
+function comparable(services: readonly Comparable[]): unknown {
+  return services
+    .map(({ name, image, ports, env, secrets, readOnly }) => ({
+      name,
+      image,
+      ports: ports.map(({ container }) => container).sort((a, b) => a - b),
+      env: [...env].sort(),
+      secrets: [...secrets].sort(),
+      readOnly,
+    }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** The gateway has judged it before it said that the name is taken, so it is what a service is asked for with. */
+function asShown(asked: unknown): Comparable {
+  const { name, image, ports, env, secrets, readOnly } = asked as AskedService;
+  return {
+    name,
+    image,
+    ports: (ports ?? []).map((container) => ({ container })),
+    env: Object.keys(env ?? {}),
+    secrets: Object.keys(secrets ?? {}),
+    readOnly: readOnly ?? false,
+  };
+}
+
+interface AskedService {
+  readonly name: string;
+  readonly image: string;
+  readonly ports?: readonly number[];
+  readonly env?: object;
+  readonly secrets?: object;
+  readonly readOnly?: boolean;
+}
+
 function sorted(labels: Readonly<Record<string, string>>): unknown {
   return Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-function notReady({ name, id, state }: Environment): CommandFailure {
+function notReady({ name, id, state, reason }: Environment): CommandFailure {
+  const why = reason === null ? '' : `: ${reason.message} (${reason.code})`;
   return new CommandFailure(
     state === 'blocked' ? EXIT.blocked : EXIT.failed,
     'not_ready',
-    `environment ${name} is ${state}`,
-    { next: `see: surefoot op list --environment ${id}` },
+    `environment ${name} is ${state}${why}`,
+    { next: `see: surefoot ${reason === null ? 'op list --environment' : 'env show'} ${id}` },
   );
 }

@@ -36,7 +36,7 @@ export class Follower {
    * @throws CommandFailure `timeout`, `unreachable`; `blocked` when it waits for an operation that is
    */
   async follow(operationId: string): Promise<Operation> {
-    const told = new Told(this.#progress ? (line) => this.#terminal.err(printable(line)) : () => undefined);
+    const told = new Told(this.#progress ? this.#terminal : undefined);
     let latest: Operation | undefined;
     let heardAtMs = performance.now();
     for (;;) {
@@ -108,12 +108,13 @@ function hasEnded({ state }: Operation): boolean {
 
 /** Says each thing once. */
 class Told {
-  readonly #say: (line: string) => void;
+  readonly #terminal: Terminal | undefined;
   #effects = 0;
   #waitingFor: string | undefined;
 
-  constructor(say: (line: string) => void) {
-    this.#say = say;
+  /** @param terminal of whoever watches */
+  constructor(terminal: Terminal | undefined) {
+    this.#terminal = terminal;
   }
 
   tell(operation: Operation): void {
@@ -123,12 +124,17 @@ class Told {
     if (operation.waitingFor !== undefined && operation.waitingFor !== this.#waitingFor)
       this.#say(`  waiting for ${operation.waitingFor}`);
     this.#waitingFor = operation.waitingFor;
+    this.#terminal?.status(operation.progress === undefined ? '' : printable(`  ${operation.progress}`));
+  }
+
+  #say(line: string): void {
+    this.#terminal?.err(printable(line));
   }
 }
 
-export function effectText({ kind, outcome, startedAt, settledAt }: Effect): string {
+export function effectText({ kind, service = '', outcome, startedAt, settledAt }: Effect): string {
   const took = settledAt === null ? '' : `${Date.parse(settledAt) - Date.parse(startedAt)} ms`;
-  return `${kind.padEnd(18)} ${outcome.padEnd(8)} ${took.padStart(9)}`.trimEnd();
+  return `${kind.padEnd(18)} ${outcome.padEnd(8)} ${took.padStart(9)}  ${service}`.trimEnd();
 }
 
 export function waitingText({ waitingFor }: Operation): string {

@@ -47,7 +47,23 @@ export function repeated(text: string, before: readonly string[]): readonly stri
 
 /** `name=value`, any number of times. */
 export function label(text: string, before: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const [name, value] = pair(text, 'name=value');
+  return { ...before, [name]: value };
+}
+
+export interface NamedImage {
+  readonly name: string;
+  readonly image: string;
+}
+
+/** `name=image`, any number of times. */
+export function service(text: string, before: readonly NamedImage[]): readonly NamedImage[] {
+  const [name, image] = pair(text, 'name=image');
+  return [...before, { name, image }];
+}
+
+function pair(text: string, written: string): readonly [string, string] {
   const at = text.indexOf('=');
-  if (at < 1) throw new InvalidArgumentError('It is written name=value.');
-  return { ...before, [text.slice(0, at)]: text.slice(at + 1) };
+  if (at < 1) throw new InvalidArgumentError(`It is written ${written}.`);
+  return [text.slice(0, at), text.slice(at + 1)];
 }

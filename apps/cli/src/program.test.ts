@@ -1,6 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { problem, ScriptedGateway, type ScriptedAnswer } from '#testing';
-import type { Environment, Operation } from './api.ts';
+import type { Environment, Operation, Service } from './api.ts';
 import { runProgram } from './program.ts';
 
 const ENVIRONMENT_ID = '9b98e2ec-29e0-4809-b9e9-471b2bac817f';
@@ -22,6 +25,8 @@ function environment(changes: Partial<Environment> = {}): Environment {
     extensions: [],
     connectionLimit: 20,
     labels: {},
+    reason: null,
+    services: [],
     connection: {
       host: 'localhost',
       port: 15433,
@@ -57,13 +62,17 @@ function operation(state: Operation['state'], changes: Partial<Operation> = {}):
 let gateway: ScriptedGateway;
 let out: string[];
 let err: string[];
+let statuses: string[];
 let confirmed: boolean | undefined;
+let input: string;
 
 beforeEach(async () => {
   gateway = await ScriptedGateway.start();
   out = [];
   err = [];
+  statuses = [];
   confirmed = undefined;
+  input = '';
 });
 
 afterEach(() => gateway.close());
@@ -74,6 +83,8 @@ async function run(...args: readonly string[]): Promise<number> {
     stdinIsTerminal: confirmed !== undefined,
     out: (text: string): void => void out.push(text),
     err: (text: string): void => void err.push(text),
+    status: (text: string): void => void statuses.push(text),
+    input: async () => input,
     confirm: async () => confirmed === true,
   };
   return runProgram(args, terminal, gateway.env);
@@ -362,5 +373,182 @@ describe('other commands', () => {
     expect(await run('op', 'watch', OPERATION_ID)).toBe(1);
     gateway.answer(`GET ${OPERATION}`, { body: operation('succeeded') });
     expect(await run('op', 'watch', OPERATION_ID)).toBe(0);
+  });
+});
+
+describe('services', () => {
+  const API = { name: 'api', image: 'team/api:1' };
+  const SECRET = 'canary-9c41';
+  const shown: Service = {
+    ...API,
+    state: 'running',
+    ports: [{ container: 3000, address: '127.0.0.1', host: 20_001 }],
+    env: ['MODE'],
+    secrets: ['key'],
+    readOnly: false,
+  };
+  const asked = { ...API, ports: [3000], env: { MODE: 'x' }, secrets: { key: SECRET } };
+  let folder: string;
+  let file: string;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'cli-'));
+    file = join(folder, 'services.json');
+    writeFileSync(file, JSON.stringify([asked]));
+    gateway.answer(`POST ${COLLECTION}`, { status: 202, body: operation('queued') });
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  test('come from a file, from standard input, and from options, which are added', async () => {
+    expect(await run('env', 'create', 'a', '--services', file, '--service', 'web=team/web@sha256:1=2')).toBe(0);
+    input = JSON.stringify([API]);
+    expect(await run('env', 'create', 'a', '--services', '-')).toBe(0);
+    expect(await run('env', 'create', 'a', '--service', 'api=team/api:1', '--service', 'web=w')).toBe(0);
+    expect(await run('env', 'create', 'a')).toBe(0);
+    expect(gateway.asked.map(({ body }) => body)).toEqual([
+      { name: 'a', services: [asked, { name: 'web', image: 'team/web@sha256:1=2' }] },
+      { name: 'a', services: [API] },
+      { name: 'a', services: [API, { name: 'web', image: 'w' }] },
+      { name: 'a' },
+    ]);
+  });
+
+  test.each([
+    ['is not JSON', SECRET],
+    ['is cut off', `[{"secrets": {"key": "${SECRET}`],
+    ['is no list', JSON.stringify({ services: [SECRET] })],
+    ['is empty', ''],
+  ])('a file that %s is a mistake in the command, and is not quoted', async (_what, text) => {
+    writeFileSync(file, text);
+    expect(await run('env', 'create', 'a', '--services', file)).toBe(2);
+    expect(err.join()).toContain(file);
+    expect(err.join()).not.toContain(SECRET);
+    expect(calls()).toEqual([]);
+  });
+
+  test('a file that is not there is named with the reason', async () => {
+    expect(await run('env', 'create', 'a', '--services', join(folder, 'none'))).toBe(2);
+    expect(err[0]).toContain('cannot be read: ENOENT');
+    expect(await run('env', 'create', 'a', '--services', folder)).toBe(2);
+    expect(await run('env', 'create', 'a', '--service', 'web')).toBe(2);
+  });
+
+  test('while somebody waits, each effect names its service, and progress is shown until the next line', async () => {
+    const at = '2026-01-01T00:00:00.000Z';
+    const effects = [
+      { kind: 'image', service: 'api', outcome: 'applied', startedAt: at, settledAt: '2026-01-01T00:00:07.000Z' },
+    ] as const;
+    const events = [
+      operation('running', { effects: [], progress: 'pulling team/api:1: 1 of 80 MB' }),
+      operation('running', { effects }),
+    ];
+    gateway.answer(
+      `GET ${OPERATION}`,
+      { body: operation('running', { effects: [] }) },
+      { body: operation('succeeded', { effects }) },
+    );
+    gateway.answer(`GET ${OPERATION}/events`, {
+      text: events.map((event) => `event: operation\ndata: ${JSON.stringify(event)}\n\n`).join(''),
+    });
+    gateway.answer(`GET ${ENVIRONMENT}`, { body: environment({ services: [shown] }) });
+    underWay();
+    expect(await run('env', 'create', 'pr-1', '--services', file, '--wait')).toBe(0);
+    expect(err).toEqual(['  image              applied    7000 ms  api']);
+    expect(statuses).toContain('  pulling team/api:1: 1 of 80 MB');
+    expect(statuses.at(-1)).toBe('');
+    expect(out.join()).toContain('127.0.0.1:20001 -> 3000');
+  });
+
+  test('are shown with their states and addresses, and why the environment is degraded', async () => {
+    const services = [
+      shown,
+      { ...shown, name: 'job', ports: [], state: 'exited', exitCode: 137, outOfMemory: true, restarts: 4 },
+      { ...shown, name: 'new', state: 'pending', ports: [{ container: 80, address: '127.0.0.1', host: null }] },
+    ];
+    const reason = { code: 'service_exited', message: 'service job has ended' };
+    gateway.answer(`GET ${ENVIRONMENT}`, { body: environment({ state: 'degraded', reason, services }) });
+    expect(await run('env', 'show', ENVIRONMENT_ID)).toBe(0);
+    const [text] = out;
+    expect(text).toContain('service job has ended (service_exited)');
+    expect(text?.split('\n').slice(-4)).toEqual([
+      'SERVICE  STATE                                          ADDRESS                  IMAGE',
+      'api      running                                        127.0.0.1:20001 -> 3000  team/api:1',
+      'job      exited (code 137, out of memory, restarts: 4)  -                        team/api:1',
+      'new      pending                                        … -> 80                  team/api:1',
+    ]);
+  });
+
+  describe('of an environment that is there', () => {
+    beforeEach(() => {
+      exists();
+      underWay();
+    });
+    const found = (services: readonly Service[], more: Partial<Environment> = {}): void =>
+      gateway.answer(`GET ${ENVIRONMENT}`, { body: environment({ services, ...more }) });
+
+    test('B122: the same ones are no error, in whatever order, and neither is saying nothing of them', async () => {
+      found([{ ...shown, name: 'web', image: 'w', ports: [], env: [], secrets: [] }, shown]);
+      const same = ['env', 'create', 'pr-1', '--services', file, '--service', 'web=w', '--wait'];
+      expect(await run(...same)).toBe(0);
+      expect(await run('env', 'create', 'pr-1', '--wait')).toBe(0);
+    });
+
+    test.each<[string, readonly Service[]]>([
+      ['none', []],
+      ['another image', [{ ...shown, image: 'team/api:2' }]],
+      ['other ports', [{ ...shown, ports: [] }]],
+      ['other variables', [{ ...shown, env: ['MODE', 'B'] }]],
+      ['other secrets', [{ ...shown, secrets: [] }]],
+      ['one more', [shown, { ...shown, name: 'web' }]],
+    ])('%s is a conflict that is told without a secret', async (_what, services) => {
+      found(services);
+      expect(await run('env', 'create', 'pr-1', '--services', file, '--wait')).toBe(3);
+      expect(err.join()).toContain('exists with other settings (services: ');
+      expect(err.join()).not.toContain(SECRET);
+    });
+
+    test('one that is degraded is not ready, and the reason is told', async () => {
+      found([shown], { state: 'degraded', reason: { code: 'service_exited', message: 'service api has ended' } });
+      expect(await run('env', 'create', 'pr-1', '--wait')).toBe(1);
+      expect(err.join()).toContain('environment pr-1 is degraded: service api has ended (service_exited)');
+    });
+  });
+});
+
+describe('registries', () => {
+  const SERVER = 'registry.example.com:5000';
+  const registry = { server: SERVER, username: 'puller', createdAt: '2026-01-01T00:00:00.000Z' };
+
+  test('a password comes from standard input or a file, without its line end, and is told nowhere', async () => {
+    gateway.answer('POST /v1/admin/registries', { status: 201, body: registry });
+    input = 'canary-1\n';
+    expect(await run('registry', 'add', SERVER, '--username', 'puller', '--password-file', '-')).toBe(0);
+    const folder = mkdtempSync(join(tmpdir(), 'cli-'));
+    writeFileSync(join(folder, 'password'), ' canary-2 \r\n');
+    expect(
+      await run('registry', 'add', SERVER, '--username', 'puller', '--password-file', join(folder, 'password')),
+    ).toBe(0);
+    rmSync(folder, { recursive: true });
+    expect(gateway.asked.map(({ body }) => body)).toEqual([
+      { server: SERVER, username: 'puller', password: 'canary-1' },
+      { server: SERVER, username: 'puller', password: ' canary-2 ' },
+    ]);
+    expect([...out, ...err].join()).not.toContain('canary');
+  });
+
+  test('without a password, and without saying where it is, nothing is asked', async () => {
+    input = '\n';
+    expect(await run('registry', 'add', SERVER, '--username', 'puller', '--password-file', '-')).toBe(2);
+    expect(await run('registry', 'add', SERVER, '--username', 'puller')).toBe(2);
+    expect(calls()).toEqual([]);
+  });
+
+  test('they are listed and removed', async () => {
+    gateway.answer('GET /v1/admin/registries?', { body: { items: [registry], nextCursor: null } });
+    expect(await run('registry', 'list')).toBe(0);
+    expect(out.join()).toContain('puller');
+    gateway.answer(`DELETE /v1/admin/registries/${encodeURIComponent(SERVER)}`, { body: registry });
+    expect(await run('registry', 'remove', SERVER)).toBe(0);
+    expect(await run('registry', 'remove', 'nowhere')).toBe(3);
   });
 });

@@ -10,6 +10,7 @@ import { environmentCommands } from './commands/environment.ts';
 import { operationCommands } from './commands/operation.ts';
 import { projectCommands } from './commands/project.ts';
 import { psqlCommand } from './commands/psql.ts';
+import { registryCommands } from './commands/registry.ts';
 import { gatewayFrom } from './connection.ts';
 import { CommandFailure, EXIT } from './failure.ts';
 import { RestClient } from './rest-client.ts';
@@ -37,6 +38,7 @@ export async function runProgram(args: readonly string[], terminal: Terminal, en
   psqlCommand(program, context, exitWith);
   projectCommands(program, context);
   engineCommands(program, context);
+  registryCommands(program, context);
   caseCommands(program, context);
   doctorCommand(program, context, exitWith);
   try {

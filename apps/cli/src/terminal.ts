@@ -1,5 +1,6 @@
 /** Where a command reads and writes. Results go to standard output, everything else to standard error. */
 import { createInterface } from 'node:readline/promises';
+import { text as readText } from 'node:stream/consumers';
 import type { CommandFailure } from './failure.ts';
 
 export interface Terminal {
@@ -7,18 +8,44 @@ export interface Terminal {
   readonly stdinIsTerminal: boolean;
   out(text: string): void;
   err(text: string): void;
+  /** A line for whoever watches, gone with the next one; with nothing in it, the last one goes. */
+  status(text: string): void;
+  /** Standard input to its end. */
+  input(): Promise<string>;
   /** @returns whether the answer was yes */
   confirm(question: string): Promise<boolean>;
 }
 
+/** To its beginning, and erased (ECMA-48, CR and EL). */
+const ERASE_LINE = '\r\x1b[2K';
+
 export function processTerminal(): Terminal {
   // `surefoot env list | head` closes our output: that is not worth a stack trace.
   process.stdout.on('error', () => process.exit());
+  let status = '';
+  const wipe = (): void => {
+    if (status !== '') process.stderr.write(ERASE_LINE);
+    status = '';
+  };
   return {
     stderrIsTerminal: process.stderr.isTTY,
     stdinIsTerminal: process.stdin.isTTY,
-    out: (text) => void process.stdout.write(`${text}\n`),
-    err: (text) => void process.stderr.write(`${text}\n`),
+    out(text) {
+      wipe();
+      process.stdout.write(`${text}\n`);
+    },
+    err(text) {
+      wipe();
+      process.stderr.write(`${text}\n`);
+    },
+    status(text) {
+      if (!process.stderr.isTTY || text === status) return;
+      wipe();
+      // A line that wraps cannot be erased as one.
+      status = text.slice(0, Math.max(process.stderr.columns - 1, 0));
+      process.stderr.write(status);
+    },
+    input: () => readText(process.stdin),
     async confirm(question) {
       const lines = createInterface({ input: process.stdin, output: process.stderr });
       try {

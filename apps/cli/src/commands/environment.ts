@@ -3,19 +3,23 @@ import { TIERS, type Tier } from '#kernel';
 import type { Environment, Login, Operation } from '../api.ts';
 import { ensureEnvironment, type Wanted } from '../ensure-environment.ts';
 import { CommandFailure, endedBadly, EXIT, Refusal } from '../failure.ts';
+import { readList } from '../input.ts';
 import {
   label,
   positive,
   repeated,
+  service,
   waitOf,
   withJson,
   withProject,
   withWait,
   type JsonOption,
+  type NamedImage,
   type ProjectOption,
   type WaitOptions,
 } from '../options.ts';
 import { environmentsOf, resolveEnvironment } from '../resolve.ts';
+import { servicesText } from '../service-text.ts';
 import { fields, printable, show, table } from '../terminal.ts';
 import { follower, type Context } from './context.ts';
 import { acceptedText } from './operation.ts';
@@ -23,7 +27,7 @@ import { acceptedText } from './operation.ts';
 type Common = JsonOption & ProjectOption;
 
 export function environmentCommands(parent: Command, context: Context): void {
-  const env = parent.command('env').description('environments: databases with their logins');
+  const env = parent.command('env').description('environments: databases with their logins and services');
 
   const create = env
     .command('create')
@@ -33,6 +37,8 @@ export function environmentCommands(parent: Command, context: Context): void {
     .option('--extension <name>', 'an extension it shall have; may be repeated', repeated, [])
     .option('--connection-limit <n>', 'connections at a time', positive)
     .option('--label <name=value>', 'may be repeated', label, {})
+    .option('--services <file>', 'a JSON list of services, as the API takes it; - for standard input')
+    .option('--service <name=image>', 'a service that needs nothing more; may be repeated', service, [])
     .action((name: string, options: CreateOptions) => createEnvironment(context, name, options));
 
   withJson(withProject(env.command('list').description('environments of a project'))).action((options: Common) =>
@@ -65,16 +71,20 @@ type CreateOptions = Common &
     readonly extension: readonly string[];
     readonly connectionLimit?: number;
     readonly label: Readonly<Record<string, string>>;
+    readonly services?: string;
+    readonly service: readonly NamedImage[];
   };
 
 async function createEnvironment(context: Context, name: string, options: CreateOptions): Promise<void> {
   const { terminal } = context;
   const { project, extension, connectionLimit, label: labels, json } = options;
+  const services = await servicesOf(context, options);
   const wanted: Wanted = {
     name,
     ...(extension.length === 0 ? {} : { extensions: extension }),
     ...(connectionLimit === undefined ? {} : { connectionLimit }),
     ...(Object.keys(labels).length === 0 ? {} : { labels }),
+    ...(services === undefined ? {} : { services }),
   };
   const client = context.client();
   if (options.wait === true) {
@@ -93,6 +103,15 @@ async function createEnvironment(context: Context, name: string, options: Create
       next: `to go on with the one that is there: surefoot env create … --wait, or surefoot env show ${error.problem.environmentId ?? name}`,
     });
   }
+}
+
+/** @returns undefined when nothing was said of services */
+async function servicesOf(
+  { terminal }: Context,
+  { services: file, service: named }: CreateOptions,
+): Promise<readonly unknown[] | undefined> {
+  if (file === undefined) return named.length === 0 ? undefined : named;
+  return [...(await readList(terminal, file)), ...named];
 }
 
 async function listEnvironments({ client, terminal }: Context, { project, json }: Common): Promise<void> {
@@ -170,12 +189,14 @@ function tier(text: string): Tier {
 
 function environmentText(environment: Environment): string {
   const { name, id, project, state, engine, host, connection, extensions, connectionLimit, labels } = environment;
+  const { reason, services } = environment;
   const pairs = Object.entries(labels).map(([label_, value]) => `${label_}=${value}`);
-  return fields({
+  const text = fields({
     name,
     id,
     project,
     state,
+    reason: reason === null ? undefined : `${reason.message} (${reason.code})`,
     engine: `${engine} on host ${host}`,
     address: `${connection.host}:${connection.port}, sslmode ${connection.sslmode}`,
     database: connection.database,
@@ -186,4 +207,5 @@ function environmentText(environment: Environment): string {
     created: environment.createdAt,
     connect: state === 'ready' ? `surefoot psql ${id}` : undefined,
   });
+  return services.length === 0 ? text : `${text}\n\n${servicesText(services)}`;
 }

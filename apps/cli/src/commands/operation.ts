@@ -118,6 +118,7 @@ function operationText(operation: Operation): string {
     attempt,
     environment: environmentId ?? undefined,
     reason: reason === null ? undefined : `${reason.message} (${reason.code})`,
+    progress: operation.progress,
     'waiting for': waitingFor,
     case: caseId,
     created: createdAt,
