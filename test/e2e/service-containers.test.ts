@@ -248,6 +248,7 @@ describe('whose the files are', () => {
     ['a user by name', ['USER postgres'], '999:999'],
     ['a user by number, with the group that goes with it', ['USER 65534'], '65534:65534'],
     ['a number that nobody has', ['USER 4711'], '4711:0'],
+    ['a number larger than a tar header holds', ['USER 1000650000'], '1000650000:0'],
     ['a name and a group by name', ['USER postgres:nogroup'], '999:65534'],
     ['a name and a group by number', ['USER postgres:4712'], '999:4712'],
     ['two numbers', ['USER 4711:4712'], '4711:4712'],

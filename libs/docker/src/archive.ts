@@ -27,11 +27,20 @@ export interface FileFound {
 export async function packFiles(files: readonly ContainerFile[]): Promise<Buffer> {
   const { pack } = await import('tar-stream');
   const archive = pack();
-  for (const { name, mode, uid, gid, content } of files) archive.entry({ name, mode, uid, gid, type: 'file' }, content);
+  for (const { name, mode, uid, gid, content } of files)
+    archive.entry({ name, mode, uid, gid, type: 'file', ...largeIds(uid, gid) }, content);
   archive.finalize();
   const chunks: Buffer[] = [];
   for await (const chunk of archive) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks);
+}
+
+/** What the six octal digits hold that tar-stream writes; it puts the largest of them where an id is larger. */
+const HEADER_ID_MAX = 0o777777;
+
+/** Cluster platforms hand out such ids. They go where POSIX has them go (pax, "Extended Header"). */
+function largeIds(uid: number, gid: number): { readonly pax?: Readonly<Record<string, string>> } {
+  return Math.max(uid, gid) > HEADER_ID_MAX ? { pax: { uid: String(uid), gid: String(gid) } } : {};
 }
 
 /** docker-modem, which dockerode has no types for. */
@@ -76,7 +85,9 @@ export async function unpackFiles(stream: Readable, maxBytes: number): Promise<r
   const files: FileFound[] = [];
   try {
     for await (const entry of reading) {
-      const { name, type, mode, uid, gid, linkname } = entry.header;
+      const { name, type, mode, linkname, ...ids } = entry.header;
+      const extended = (entry.header.pax ?? {}) as { readonly uid?: string; readonly gid?: string };
+      const [uid, gid] = [Number(extended.uid ?? ids.uid), Number(extended.gid ?? ids.gid)];
       const chunks: Buffer[] = [];
       for await (const chunk of entry) chunks.push(chunk as Buffer);
       const known = type === 'file' || type === 'directory' || type === 'symlink' ? type : 'other';
