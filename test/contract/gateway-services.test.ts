@@ -443,6 +443,38 @@ describe('an idempotency key', () => {
   });
 });
 
+test('B119: a published port is shown where it is, whatever the host says of new ones since', async () => {
+  const { body } = await create('published', [
+    { ...API, ports: [80] },
+    { ...API, name: 'web', ports: [80] },
+  ]);
+  const [made] = await database.query<{ id: string }>(
+    'select id from services where environment_id = $1 order by ordinal',
+    [body.environmentId],
+  );
+  const claimId = randomUUID();
+  await database.query(
+    `insert into claims (id, job_id, operation_id, host_id, attempt, claim_number, ended_at)
+     select $1, id, operation_id, host_id, 1, 100000, now() from jobs where operation_id = $2`,
+    [claimId, body.id],
+  );
+  await database.query(
+    `insert into effects (id, operation_id, claim_id, ordinal, kind, spec, outcome) values ($1, $2, $3, 1, 'container', $4, 'applied')`,
+    [randomUUID(), body.id, claimId, { serviceId: made!.id, published: { address: '127.0.0.1' } }],
+  );
+  const identities = { services: { [made!.id]: { containerId: 'c', imageId: 'sha256:1', ports: { 80: 20_001 } } } };
+  await database.query('update environments set identities = $2 where id = $1', [body.environmentId, identities]);
+  await database.query(`update hosts set service_address = '10.1.2.3'`);
+  try {
+    expect((await shown(body.environmentId)).services.map(({ ports }) => ports)).toEqual([
+      [{ container: 80, address: '127.0.0.1', host: 20_001 }],
+      [{ container: 80, address: '10.1.2.3', host: null }],
+    ]);
+  } finally {
+    await database.query(`update hosts set service_address = '127.0.0.1'`);
+  }
+});
+
 test('an operation tells of each effect which service it is about, and how far the effect in hand is, as it changes', async () => {
   const { body } = await create('followed', [API, { ...API, name: 'web' }]);
   const stream = await fetch(`${gateway.url}/v1/operations/${body.id}/events`, {

@@ -104,8 +104,8 @@ const Health = z
         path: z
           .string()
           .regex(
-            /^\/[\x21-\x7e]{0,1023}$/,
-            'a path begins with a slash: up to 1024 printable ASCII characters, no space',
+            /^\/[\w.~!$&'()*+,;=:@%/?-]{0,1023}$/,
+            'a path, with its query: a slash and at most 1023 of the characters that an address holds as they are',
           ),
       })
       .optional()

@@ -52,7 +52,7 @@ export interface ShownService {
   readonly name: string;
   readonly image: string;
   readonly spec: ServiceSpec;
-  /** Where its ports are published. */
+  /** Where its ports are published: said when its container was made, and by the host before that. */
   readonly address: string;
   /** Of its container; null while there is none. */
   readonly identities: ServiceIdentities | null;
@@ -67,7 +67,11 @@ export interface ShownService {
  * a third more, also of those without.
  */
 const SERVICES = /* sql */ `
-  select s.environment_id, s.name, s.image, s.spec, h.service_address as address,
+  select s.environment_id, s.name, s.image, s.spec,
+         coalesce((select e.spec #>> '{published,address}'
+                     from operations o join effects e on e.operation_id = o.id
+                    where o.environment_id = v.id and e.kind = 'container' and e.outcome = 'applied' and e.spec ->> 'serviceId' = s.id::text
+                    limit 1), h.service_address) as address,
          v.identities -> 'services' -> s.id::text as identities,
          coalesce((select json_agg(x.name order by x.name) from service_secrets x where x.service_id = s.id), '[]') as secret_names,
          s.observed, s.observed_at, s.xmin::text as version
