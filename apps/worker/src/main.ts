@@ -22,6 +22,7 @@ import { persistently } from './persistently.ts';
 import { Places } from './places.ts';
 import type { RecoverParts } from './recover.ts';
 import { recoverPatiently } from './start-up.ts';
+import { LogWatch } from './watch/logs.ts';
 import { watchServices } from './watch/services.ts';
 
 /** How long the guardian and runner of a worker that was just killed may take to be gone. */
@@ -51,6 +52,9 @@ async function main(): Promise<number> {
   const pair = new Pair(lock.descriptor, log);
   const places = new Places(catalog, settings, log);
   const stop = stopOnSignal(pair);
+  // Logs are shown whatever the jobs wait for.
+  const logs = new LogWatch({ settings, log });
+  logs.start();
   try {
     await persistently(log, stopping.signal, () => assertCatalogVersion(catalog));
     const records = new RecordFolders(settings.paths);
@@ -94,6 +98,7 @@ async function main(): Promise<number> {
     stop.abort();
     rmSync(readyFile, { force: true });
     await pair.stop();
+    await logs.close();
     places.close();
     await catalog.close();
   }

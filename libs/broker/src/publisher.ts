@@ -13,6 +13,8 @@ export interface OutgoingMessage {
   readonly exchange: string;
   readonly routingKey: string;
   readonly body: JsonObject;
+  /** For what is of no use after a restart of the broker. */
+  readonly transient?: true;
 }
 
 /** `unroutable`: no queue takes it, which the broker would otherwise not mention. `rejected`: a queue refused it. */
@@ -114,7 +116,10 @@ function refuseBlocked(link: Link): void {
     throw new BrokerUnavailable(`the broker takes no messages at present: ${link.blocked}`);
 }
 
-function send({ channel, returned }: Link, { exchange, routingKey, body }: OutgoingMessage): Promise<PublishOutcome> {
+function send(
+  { channel, returned }: Link,
+  { exchange, routingKey, body, transient }: OutgoingMessage,
+): Promise<PublishOutcome> {
   const messageId = randomUUID();
   return new Promise((resolve, reject) => {
     const answered = (error: unknown): void => {
@@ -127,7 +132,7 @@ function send({ channel, returned }: Link, { exchange, routingKey, body }: Outgo
       exchange,
       routingKey,
       Buffer.from(JSON.stringify(body)),
-      { persistent: true, mandatory: true, contentType: 'application/json', messageId },
+      { persistent: transient !== true, mandatory: true, contentType: 'application/json', messageId },
       answered,
     );
   });

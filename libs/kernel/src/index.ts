@@ -36,6 +36,7 @@ export { markLabels, markText, parseMark } from './marks.ts';
 export type { Mark } from './marks.ts';
 export type { Logger, LogFields } from './logger.ts';
 export {
+  isLogTime,
   LOG_ANSWER_MAX_BYTES,
   LOG_ENDS,
   LOG_FOLLOW_MAX_MS,

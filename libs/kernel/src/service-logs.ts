@@ -36,6 +36,7 @@ export const LOG_STREAMS_MAX = 32;
 export const LOG_ENDS = {
   complete: 'these are all lines that were asked for',
   stopped: 'the container has stopped',
+  unreadable: 'the Docker daemon cannot read the log',
   time_limit: 'a log is followed for one hour at most',
   daemon_unreachable: 'the Docker daemon of the host went away',
   host_unavailable: 'the worker of the host stopped, or does not answer any more',
@@ -44,3 +45,10 @@ export const LOG_ENDS = {
 } as const satisfies Record<string, string>;
 
 export type LogEnd = keyof typeof LOG_ENDS;
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
+
+/** RFC 3339, as far as a log knows times: to the nanosecond. */
+export function isLogTime(text: string): boolean {
+  return TIME.test(text) && !Number.isNaN(Date.parse(text));
+}
