@@ -169,6 +169,22 @@ function files(): readonly string[] {
   return Object.keys(FILES).map((name) => `/run/surefoot/${name}`);
 }
 
+test(
+  'B056: a service that somebody else is removing at the same time is absent when its removal is told as done',
+  async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const service = await world.up(
+        world.service({ command: ['bash', '-c', 'trap "" TERM; for (( ; ; )); do sleep 1; done'] }),
+      );
+      const other = docker.getContainer(service.containerId).remove({ force: true, v: true });
+      const [removed] = await Promise.all([world.act(service, 'remove-service'), other.catch(() => undefined)]);
+      expect(removed).toMatchObject({ outcome: 'applied' });
+      expect(await world.ofToken(service)).toEqual(NOTHING);
+    }
+  },
+  LONG,
+);
+
 describe('B057: the same try again', () => {
   test(
     'finds what it made, step by step, and makes nothing more',
@@ -458,11 +474,9 @@ describe('a service that does not get well', () => {
 
   test('is asked for nothing that a path could hold besides a path', async () => {
     const service = await world.up(world.service({ imageId: nodeImage, command: server(3000, WELL) }));
-    const path = `/$(touch /tmp/a)'"\`;&|<x`;
-    await expect(world.healthy(service, { http: { port: 3000, path: '/a b' } })).rejects.toThrow(TypeError);
-    await expect(world.healthy(service, { http: { port: 3000, path: '/a\r\nX: y' } })).rejects.toThrow(TypeError);
-    await expect(world.healthy(service, { http: { port: 3000, path } })).rejects.toThrow(TypeError);
-    const odd = `/$(x)';&*!%20?y=$HOME`;
+    for (const path of ['/a b', '/a\r\nX: y', '/\n', 'x', ''])
+      await expect(world.healthy(service, { http: { port: 3000, path } })).rejects.toThrow(TypeError);
+    const odd = `/$(touch /tmp/a)'"\\;&|<>*!%20%s?y=$HOME#{x}`.replaceAll(' ', '$IFS') + '`id`';
     facts(await world.healthy(service, { http: { port: 3000, path: odd } }));
     expect(await world.log(service)).toContain(`GET ${odd} HTTP/1.1\r\nHost: localhost:3000\r\n`);
     await gone(service);

@@ -44,6 +44,21 @@ describe('what a service said', () => {
     expect(redaction({ EMPTY: '', BLANK: '\n' })('a b')).toBe('a b');
   });
 
+  test('is shown in good time also where there are as many secrets as a service may have, each as large as it may be', () => {
+    const line = (secret: number, number: number): string => `secret ${secret} line ${number} `.padEnd(64, '=+/');
+    const lines = Array.from({ length: 1_000 }, (_, number) => number);
+    const many = Array.from({ length: 50 }, (_, secret) => [
+      `S${secret}`,
+      lines.map((n) => line(secret, n)).join('\n'),
+    ]);
+    const before = performance.now();
+    const shown = redaction(Object.fromEntries(many) as Record<string, string>)(
+      `${'x'.repeat(10_000)} ${line(49, 999)}|${encodeURIComponent(line(0, 0))}`,
+    );
+    expect(shown).toBe(`${'x'.repeat(10_000)} …|…`);
+    expect(performance.now() - before).toBeLessThan(5_000);
+  });
+
   test('never holds a secret, whatever that is and wherever it stands', () => {
     const secret = fc.string({ minLength: 1, maxLength: 40, unit: 'binary' }).filter((text) => !text.includes('…'));
     fc.assert(

@@ -14,7 +14,7 @@ export function serviceMark(installation: string, serviceId: string, token: stri
 }
 
 /** Volumes have no names of ours: the daemon removes a container's unnamed ones with it. These labels find them. */
-export function serviceVolumeMark(installation: string, serviceId: string, token: string): Mark {
+function serviceVolumeMark(installation: string, serviceId: string, token: string): Mark {
   return { installation, kind: 'volume', id: serviceId, token };
 }
 

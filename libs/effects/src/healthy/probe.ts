@@ -28,8 +28,8 @@ printf 'GET %s HTTP/1.1\r\nHost: localhost:%s\r\nUser-Agent: surefoot\r\nAccept:
 IFS= read -r -n ${STATUS_LINE_BYTES} line <&3
 printf '%s' "$line"`;
 
-/** RFC 3986, section 3.3 and 3.4: path and query. What else a request line could hold would be a second request. */
-const PATH = /^\/[\w.~!$&'()*+,;=:@%/?-]*$/;
+/** What a request line takes as its second word; with a space or a line end in it, it would be another request. */
+const PATH = /^\/[\x21-\x7e]*$/;
 const ADDRESS = /^\d{1,3}(\.\d{1,3}){3}$/;
 
 /** TIMEOUT of coreutils; KILL as the shell shows it, and as busybox does. */
