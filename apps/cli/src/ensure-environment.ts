@@ -95,7 +95,10 @@ function refuseOther(found: Environment, wanted: Wanted): void {
   compare('extensions', [...found.extensions].sort(), wanted.extensions && [...wanted.extensions].sort());
   compare('connectionLimit', found.connectionLimit, wanted.connectionLimit);
   compare('labels', sorted(found.labels), wanted.labels && sorted(wanted.labels));
-  compare('services', comparable(found.services), wanted.services && comparable(wanted.services.map(asShown)));
+  if (wanted.services !== undefined) {
+    const [has, asked] = apart(comparable(found.services), comparable(wanted.services.map(asShown)));
+    compare('services', has, asked);
+  }
   if (differences.length === 0) return;
   throw new CommandFailure(
     EXIT.refused,
@@ -109,8 +112,17 @@ type Comparable = Pick<Service, 'name' | 'image' | 'env' | 'secrets' | 'readOnly
   readonly ports: readonly { readonly container: number }[];
 };
 
+/** Each without what the other has too. */
+function apart<T>(one: readonly T[], other: readonly T[]): readonly [readonly T[], readonly T[]] {
+  const without = (these: readonly T[], those: readonly T[]): readonly T[] => {
+    const texts = new Set(those.map((item) => JSON.stringify(item)));
+    return these.filter((item) => !texts.has(JSON.stringify(item)));
+  };
+  return [without(one, other), without(other, one)];
+}
+
 /** What is shown of a service can be compared: not its command, nor values of variables and secrets. */
-function comparable(services: readonly Comparable[]): unknown {
+function comparable(services: readonly Comparable[]): readonly unknown[] {
   return services
     .map(({ name, image, ports, env, secrets, readOnly }) => ({
       name,

@@ -4,7 +4,7 @@ import { CommandFailure, EXIT } from './failure.ts';
 import type { Terminal } from './terminal.ts';
 
 /** @param file a path, or `-` for standard input. @throws CommandFailure `usage` */
-export async function readInput(terminal: Terminal, file: string): Promise<string> {
+async function readInput(terminal: Terminal, file: string): Promise<string> {
   if (file === '-') return terminal.input();
   try {
     return await readFile(file, 'utf8');

@@ -507,6 +507,13 @@ describe('services', () => {
       expect(err.join()).not.toContain(SECRET);
     });
 
+    test('of many services only those are told that are not the same', async () => {
+      found([shown, { ...shown, name: 'web' }]);
+      expect(await run('env', 'create', 'pr-1', '--services', file, '--wait')).toBe(3);
+      expect(err.join()).toContain('(services: it has [{"name":"web",');
+      expect(err.join()).toContain('asked for is [])');
+    });
+
     test('one that is degraded is not ready, and the reason is told', async () => {
       found([shown], { state: 'degraded', reason: { code: 'service_exited', message: 'service api has ended' } });
       expect(await run('env', 'create', 'pr-1', '--wait')).toBe(1);
