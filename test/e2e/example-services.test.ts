@@ -9,6 +9,9 @@ import { InstallationUnderTest, type EnvironmentView, type LoginView } from '#te
 const EXAMPLE = resolve('docs/examples/notes');
 const installation = new InstallationUnderTest();
 const run = promisify(execFile);
+const env = { ...process.env, SUREFOOT_HOME: installation.home };
+const surefoot = (...args: readonly string[]): Promise<{ readonly stdout: string }> =>
+  run(resolve('bin/surefoot'), args, { env });
 
 /** @returns the lines of both streams: those of a container come on either */
 async function docker(...args: readonly string[]): Promise<readonly string[]> {
@@ -37,11 +40,11 @@ let environment: EnvironmentView & { readonly services: readonly Service[] };
 let logins: readonly LoginView[];
 
 beforeAll(async () => {
-  const builder = [join(EXAMPLE, 'build.mjs')];
-  await run(process.execPath, builder, { env: { ...process.env, SUREFOOT_HOME: installation.home } });
+  await run(process.execPath, [join(EXAMPLE, 'build.mjs')], { env });
   before = await inDaemon();
-  const services: unknown = JSON.parse(readFileSync(join(EXAMPLE, 'services.json'), 'utf8'));
-  environment = (await installation.ready('notes', { services })) as typeof environment;
+  const services = ['--services', join(EXAMPLE, 'services.json')];
+  const { stdout } = await surefoot('env', 'create', 'notes', ...services, '--wait', '--json');
+  environment = JSON.parse(stdout) as typeof environment;
   logins = await installation.logins(environment.id);
   const owner = await installation.connect(login('migrate'));
   await owner.query(readFileSync(join(EXAMPLE, 'schema.sql'), 'utf8'));
