@@ -17,6 +17,8 @@ import { EnvironmentsController } from './environments/environments.controller.t
 import { HealthController } from './health/health.controller.ts';
 import type { GatewayMetrics } from './health/metrics.ts';
 import { ProblemFilter } from './http/problem.filter.ts';
+import { LogsController } from './logs/logs.controller.ts';
+import { ServiceLogs } from './logs/service-logs.ts';
 import { NotBuiltController } from './not-built.controller.ts';
 import { OperationFeed } from './operations/operation-feed.ts';
 import { Operations } from './operations/operations.ts';
@@ -35,6 +37,7 @@ import {
   OPERATIONS_ASKED,
   PROJECTS,
   REGISTRIES,
+  SERVICE_LOGS,
 } from './tokens.ts';
 
 export interface GatewayParts {
@@ -45,13 +48,14 @@ export interface GatewayParts {
   /** Read when it is needed first: documents can be made without it. */
   readonly sealingKey: () => Buffer;
   readonly caFile: string;
+  readonly brokerUrl: string;
   readonly document: () => OpenAPIObject;
 }
 
 @Module({})
 export class GatewayModule {
   static of(parts: GatewayParts): DynamicModule {
-    const { source, link, metrics, logger, sealingKey, caFile, document } = parts;
+    const { source, link, metrics, logger, sealingKey, caFile, brokerUrl, document } = parts;
     const projects = new Projects(source);
     const given = [
       { provide: CATALOG_LINK, useValue: link },
@@ -62,6 +66,7 @@ export class GatewayModule {
       { provide: CREDENTIALS, useValue: new Credentials(source, sealingKey, caFile) },
       { provide: OPERATIONS_ASKED, useValue: new Operations(source, logger) },
       { provide: OPERATION_FEED, useValue: OperationFeed.of(source, logger) },
+      { provide: SERVICE_LOGS, useValue: new ServiceLogs(brokerUrl) },
       { provide: ADMIN, useValue: new Admin(source) },
       { provide: REGISTRIES, useValue: new Registries(source, sealingKey) },
       { provide: DIGEST_KEY, useValue: () => derivedKey(sealingKey(), 'idempotency') },
@@ -71,6 +76,7 @@ export class GatewayModule {
       controllers: [
         ProjectsController,
         EnvironmentsController,
+        LogsController,
         OperationsController,
         AdminController,
         RegistriesController,

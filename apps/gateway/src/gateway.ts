@@ -16,6 +16,7 @@ export interface GatewayOptions {
   readonly logger: Logger;
   readonly sealingKey: () => Buffer;
   readonly caFile: string;
+  readonly brokerUrl: string;
 }
 
 export interface Gateway {

@@ -7,7 +7,6 @@ import { RouteNotBuilt } from './http/problem-document.ts';
 
 const NOT_BUILT = {
   get: [
-    'v1/environments/:id/services/:name/logs',
     'v1/admin/keys',
     'v1/admin/profiles',
     'v1/admin/webhooks',

@@ -2,6 +2,7 @@
 export const ENVIRONMENTS = Symbol('Environments');
 export const CREDENTIALS = Symbol('Credentials');
 export const OPERATIONS_ASKED = Symbol('Operations');
+export const SERVICE_LOGS = Symbol('ServiceLogs');
 export const PROJECTS = Symbol('Projects');
 export const OPERATION_FEED = Symbol('OperationFeed');
 export const ADMIN = Symbol('Admin');

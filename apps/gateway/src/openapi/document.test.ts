@@ -30,6 +30,7 @@ beforeAll(async () => {
     logger: QUIET,
     sealingKey: () => Buffer.alloc(32),
     caFile: '/ca.pem',
+    brokerUrl: 'amqp://127.0.0.1:1',
   });
   await gateway.app.init();
   text = `${JSON.stringify(gateway.document(), null, 2)}\n`;
@@ -91,6 +92,7 @@ test('what the API promises is there', () => {
     '/v1/admin/registries/{server}',
     '/v1/environments/{id}',
     '/v1/environments/{id}/credentials',
+    '/v1/environments/{id}/services/{name}/logs',
     '/v1/operations',
     '/v1/operations/{id}',
     '/v1/operations/{id}/cancel',
