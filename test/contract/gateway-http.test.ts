@@ -141,7 +141,6 @@ test('all faults of a body come at once', async () => {
 
 test.each([
   ['PATCH', `/v1/environments/${NOBODY}`],
-  ['GET', `/v1/environments/${NOBODY}/services/api/logs`],
   ...['rotate', 'clone', 'suspend', 'resume', 'backup', 'restore', 'retry'].map((verb) => [
     'POST',
     `/v1/environments/${NOBODY}/${verb}`,

@@ -1,5 +1,5 @@
 /** What this program reads of the objects of `/v1`; the gateway may show more (docs/generated/openapi.json). */
-import type { EffectOutcome, FieldFault, Reason, Tier } from '#kernel';
+import type { EffectOutcome, FieldFault, LogLine, Reason, Tier } from '#kernel';
 import type { EngineState, EnvironmentState, OperationState } from '#protocol';
 
 export interface Environment {
@@ -38,6 +38,11 @@ export interface Service {
   readonly restarts?: number;
   readonly exitCode?: number;
   readonly outOfMemory?: boolean;
+}
+
+export interface Log {
+  readonly items: readonly LogLine[];
+  readonly truncated: boolean;
 }
 
 export interface Login {

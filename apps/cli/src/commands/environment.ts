@@ -22,6 +22,7 @@ import { environmentsOf, resolveEnvironment } from '../resolve.ts';
 import { servicesText } from '../service-text.ts';
 import { fields, printable, show, table } from '../terminal.ts';
 import { follower, type Context } from './context.ts';
+import { logsCommand } from './logs.ts';
 import { acceptedText } from './operation.ts';
 
 type Common = JsonOption & ProjectOption;
@@ -59,6 +60,8 @@ export function environmentCommands(parent: Command, context: Context): void {
   withJson(withProject(credentials))
     .option('--tier <tier>', `only this one: ${TIERS.join(', ')}`, tier)
     .action((nameOrId: string, options: Common & { tier?: Tier }) => showCredentials(context, nameOrId, options));
+
+  logsCommand(env, context);
 
   const remove = env.command('delete').argument('<name-or-id>').description('remove an environment with all its data');
   withJson(withWait(withProject(remove)))
