@@ -148,6 +148,42 @@ test('a host that has worked is not set up in an empty catalog: what it did ther
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('Restore the catalog') });
 });
 
+test('what a host has for services follows its settings at each set-up, and no more networks than its pool has', async () => {
+  const hostServices = (): Promise<Record<string, unknown>> =>
+    one('select service_networks_max, service_address, service_ports::text from hosts');
+  await setUp();
+  expect(await hostServices()).toEqual({
+    service_networks_max: 400,
+    service_address: '127.0.0.1',
+    service_ports: null,
+  });
+  Object.assign(values, {
+    SUREFOOT_NETWORK_POOL: '10.99.0.0/26',
+    SUREFOOT_SERVICE_ADDRESS: '127.0.0.2',
+    SUREFOOT_SERVICE_PORTS: '20000-20009',
+  });
+  await setUp();
+  expect(await hostServices()).toEqual({
+    service_networks_max: 3,
+    service_address: '127.0.0.2',
+    service_ports: '[20000,20010)',
+  });
+});
+
+test('an engine whose rules let no service in gets an operation for that, once', async () => {
+  await setUp();
+  const asked = (): Promise<readonly object[]> =>
+    database.query(`select state from operations where kind = 'engine.rules'`);
+  await database.query(`update engines set state = 'ready', rule_generation = 1, profiles = '{local}'`);
+  await setUp();
+  await setUp();
+  expect(await asked()).toEqual([{ state: 'queued' }]);
+  await database.query(`update operations set state = 'succeeded' where kind = 'engine.rules'`);
+  await database.query(`update engines set profiles = '{local,private}'`);
+  await setUp();
+  expect(await asked()).toHaveLength(1);
+});
+
 test('a catalog or a broker that cannot be reached is named, with no password', async () => {
   values['SUREFOOT_CATALOG_URL'] = 'postgres://surefoot:hunter2@127.0.0.1:1/surefoot';
   const catalog = await setUp();

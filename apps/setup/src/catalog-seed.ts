@@ -18,7 +18,7 @@ export async function fillCatalog(catalog: Catalog, settings: Settings, say: Say
       id: hostId,
       identity: known ?? prepareIdentity(paths.epoch),
       services: {
-        networksMax: settings.serviceNetworksMax,
+        networksMax: Math.min(settings.serviceNetworksMax, networksIn(settings.networkPool)),
         address: settings.serviceAddress,
         ports: settings.servicePorts,
       },
@@ -27,6 +27,11 @@ export async function fillCatalog(catalog: Catalog, settings: Settings, say: Say
     adminKey: { id: randomUUID(), name: ADMIN_KEY, hash: createHash('sha256').update(apiKey).digest() },
   };
   for (const made of await catalog.transaction((tx) => seedCatalog(tx, seed))) say(`registered ${made}`);
+}
+
+/** Networks of sixteen addresses, but for the engine's own. */
+function networksIn(pool: string): number {
+  return 2 ** (28 - Number(pool.slice(pool.indexOf('/') + 1))) - 1;
 }
 
 export async function requestEngine(catalog: Catalog, settings: Settings, say: Say): Promise<void> {

@@ -8,7 +8,7 @@
 import type { JsonObject, Tier } from '#kernel';
 import { Problem } from '#kernel';
 import type { EnvironmentState, OperationKind, OperationState, ServiceSpec } from '#protocol';
-import { OPERATIONS } from '#protocol';
+import { OPERATIONS, SERVICES_PROFILE } from '#protocol';
 import type { Tx } from '../catalog.ts';
 import { CatalogUnavailable } from '../errors.ts';
 import { writeAudit } from './audit.ts';
@@ -157,7 +157,7 @@ const CAPACITY = /* sql */ `
   select h.service_networks_max as "max", h.service_ports is not null as "publishes",
          (select coalesce(sum(v.networks), 0)::integer from environments v join engines g on g.id = v.engine_id
            where g.host_id = h.id and v.networks > 0 and v.state not in ('deleted', 'failed') and v.id <> $3) as "used",
-         (select e.state = 'creating' or 'private' = any (e.profiles) from engines e where e.id = $2) as "reachable"
+         (select e.state = 'creating' or '${SERVICES_PROFILE}' = any (e.profiles) from engines e where e.id = $2) as "reachable"
     from hosts h where h.id = $1`;
 
 interface Capacity {

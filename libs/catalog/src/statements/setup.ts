@@ -2,7 +2,7 @@
  * The first rows: installation, host, project `default`, the admin key, and the engine with the operation that makes it.
  * Set-up is repeated at every start, so each statement finds what is there and leaves it.
  */
-import { OPERATIONS } from '#protocol';
+import { OPERATIONS, SERVICES_PROFILE } from '#protocol';
 import type { Tx } from '../catalog.ts';
 import { writeAudit } from './audit.ts';
 import { submitOperation } from './submit.ts';
@@ -131,7 +131,7 @@ const RULES_KIND = 'engine.rules';
 
 const WITHOUT_SERVICES = /* sql */ `
   select e.id from engines e
-   where e.host_id = $1 and e.state = 'ready' and e.rule_generation is not null and not ('private' = any (e.profiles))
+   where e.host_id = $1 and e.state = 'ready' and e.rule_generation is not null and not ('${SERVICES_PROFILE}' = any (e.profiles))
      and not exists (select 1 from operations o where o.engine_id = e.id and o.kind = '${RULES_KIND}' and o.state in ('queued', 'running', 'blocked'))
    order by e.created_at, e.id limit 1 for update`;
 
