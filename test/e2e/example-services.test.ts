@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { InstallationUnderTest, type EnvironmentView, type LoginView } from '#testing';
+import { InstallationUnderTest, waitUntil, type EnvironmentView, type LoginView } from '#testing';
 
 const EXAMPLE = resolve('docs/examples/notes');
 const installation = new InstallationUnderTest();
@@ -112,6 +112,14 @@ function containers(service: string): Promise<readonly string[]> {
   const ours = ['--filter', `label=surefoot.environment=${environment.id}`];
   return docker('ps', '--quiet', ...ours, '--filter', `label=surefoot.service=${service}`);
 }
+
+test('what they say is read through Surefoot', async () => {
+  expect(await ask('/nowhere')).toMatchObject({ status: 404 });
+  await waitUntil('the log has the request', async () => {
+    const { stdout } = await surefoot('env', 'logs', 'notes', 'notes');
+    return stdout.includes('GET /nowhere 404');
+  });
+});
 
 test('a delete leaves nothing of them in the daemon', async () => {
   const { id } = await installation.remove(environment.id);
