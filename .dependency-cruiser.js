@@ -96,6 +96,15 @@ export default {
       from: { path: '^(apps|libs|test)/([^/]+)/' },
       to: { path: '^libs/[^/]+/src/.', pathNot: ['^$1/$2/', '^libs/[^/]+/src/index\\.ts$', '^libs/effects/src/'] },
     },
+    {
+      name: 'docker-only-on-its-host',
+      severity: 'error',
+      comment:
+        'Whoever reaches the Docker socket is root on the host. The processes that the outside speaks to never do: what ' +
+        'they want of the daemon they ask the worker for.',
+      from: { path: '^apps/(gateway|reconciler|cli)/' },
+      to: { path: '^libs/docker/', reachable: true },
+    },
     onlyBehind(
       'docker-behind-its-adapter',
       'Docker answers are classified once, in libs/docker; elsewhere a lost reply would look like a refusal.',
