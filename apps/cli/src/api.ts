@@ -35,6 +35,7 @@ export interface Service {
   readonly env: readonly string[];
   readonly secrets: readonly string[];
   readonly readOnly: boolean;
+  readonly user: string | null;
   readonly restarts?: number;
   readonly exitCode?: number;
   readonly outOfMemory?: boolean;

@@ -108,7 +108,7 @@ function refuseOther(found: Environment, wanted: Wanted): void {
   );
 }
 
-type Comparable = Pick<Service, 'name' | 'image' | 'env' | 'secrets' | 'readOnly'> & {
+type Comparable = Pick<Service, 'name' | 'image' | 'env' | 'secrets' | 'readOnly' | 'user'> & {
   readonly ports: readonly { readonly container: number }[];
 };
 
@@ -124,20 +124,21 @@ function apart<T>(one: readonly T[], other: readonly T[]): readonly [readonly T[
 /** What is shown of a service can be compared: not its command, nor values of variables and secrets. */
 function comparable(services: readonly Comparable[]): readonly unknown[] {
   return services
-    .map(({ name, image, ports, env, secrets, readOnly }) => ({
+    .map(({ name, image, ports, env, secrets, readOnly, user }) => ({
       name,
       image,
       ports: ports.map(({ container }) => container).sort((a, b) => a - b),
       env: [...env].sort(),
       secrets: [...secrets].sort(),
       readOnly,
+      user,
     }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** The gateway has judged it before it said that the name is taken, so it is what a service is asked for with. */
 function asShown(asked: unknown): Comparable {
-  const { name, image, ports, env, secrets, readOnly } = asked as AskedService;
+  const { name, image, ports, env, secrets, readOnly, user } = asked as AskedService;
   return {
     name,
     image,
@@ -145,6 +146,7 @@ function asShown(asked: unknown): Comparable {
     env: Object.keys(env ?? {}),
     secrets: Object.keys(secrets ?? {}),
     readOnly: readOnly ?? false,
+    user: user ?? null,
   };
 }
 
@@ -155,6 +157,7 @@ interface AskedService {
   readonly env?: object;
   readonly secrets?: object;
   readonly readOnly?: boolean;
+  readonly user?: string;
 }
 
 function sorted(labels: Readonly<Record<string, string>>): unknown {

@@ -386,6 +386,7 @@ describe('services', () => {
     env: ['MODE'],
     secrets: ['key'],
     readOnly: false,
+    user: null,
   };
   const asked = { ...API, ports: [3000], env: { MODE: 'x' }, secrets: { key: SECRET } };
   let folder: string;

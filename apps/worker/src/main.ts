@@ -97,8 +97,7 @@ async function main(): Promise<number> {
   } finally {
     stop.abort();
     rmSync(readyFile, { force: true });
-    await pair.stop();
-    await logs.close();
+    await Promise.all([pair.stop(), logs.close()]);
     places.close();
     await catalog.close();
   }

@@ -13,6 +13,8 @@ export interface ContainerRequest {
   readonly command?: readonly string[];
   readonly stop?: { readonly signal: string; readonly timeoutSeconds: number };
   readonly hostname?: string;
+  /** Options for its resolv.conf. */
+  readonly resolver?: readonly string[];
   /** Added to the image's. */
   readonly env: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
@@ -52,7 +54,7 @@ type ContainerMount =
   | { readonly type: 'folder'; readonly source: string; readonly target: string; readonly readOnly: boolean };
 
 export function createBody(request: ContainerRequest): ContainerCreateOptions {
-  const { user, entrypoint, command, stop, hostname, limits, shmBytes, init } = request;
+  const { user, entrypoint, command, stop, hostname, limits, shmBytes, init, resolver } = request;
   return {
     name: request.name,
     Image: request.imageId,
@@ -78,6 +80,7 @@ export function createBody(request: ContainerRequest): ContainerCreateOptions {
       RestartPolicy: { Name: request.restart, MaximumRetryCount: 0 },
       ...(shmBytes === undefined ? {} : { ShmSize: shmBytes }),
       ...(init === undefined ? {} : { Init: init }),
+      ...(resolver === undefined ? {} : { DnsOptions: [...resolver] }),
       ...(limits === undefined
         ? {}
         : {

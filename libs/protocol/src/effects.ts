@@ -74,6 +74,7 @@ export interface EffectSpecs {
     readonly env: Readonly<Record<string, string>>;
     readonly limits: ServiceLimits;
     readonly readOnly: boolean;
+    readonly user?: string;
   };
   /** Files of the never started container: connection string, authority, secrets; 0400, its user's own. */
   secrets: ServiceOf & { readonly containerId: string };

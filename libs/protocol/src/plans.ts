@@ -174,7 +174,7 @@ function serviceEffect(
   { id: environmentId, identities, place }: EnvironmentSubject,
   effects: readonly EffectRecord[],
 ): PlannedEffect {
-  const { id: serviceId, name, image, command, env, limits, readOnly, health } = service;
+  const { id: serviceId, name, image, command, env, limits, readOnly, user, health } = service;
   const of = { environmentId, serviceId };
   const made = (): { containerId: string } => ({
     containerId: known(identities.services?.[serviceId], 'container of the service').containerId,
@@ -186,7 +186,15 @@ function serviceEffect(
     case 'container': {
       const pinned = last(effects, { kind: 'image', service })?.facts['imageId'] as string | undefined;
       const spec = { ...of, name, imageId: known(pinned, 'imageId'), networkId: networkId() };
-      return planned(kind, { ...spec, ...publishedBy(service, identities, place), command, env, limits, readOnly });
+      return planned(kind, {
+        ...spec,
+        ...publishedBy(service, identities, place),
+        command,
+        env,
+        limits,
+        readOnly,
+        ...(user === undefined ? {} : { user }),
+      });
     }
     case 'healthy':
       return planned(kind, {

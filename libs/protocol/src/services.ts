@@ -25,6 +25,8 @@ export interface ServiceSpec {
   readonly health: HealthCheck;
   readonly limits: ServiceLimits;
   readonly readOnly: boolean;
+  /** `user[:group]`, names or numbers; the image's where it is left out. */
+  readonly user?: string;
 }
 
 export interface Service extends ServiceSpec {

@@ -45,6 +45,7 @@ test('before there is a container it is pending, and its ports have no place yet
     health: { tcp: { port: 3000 }, deadlineSeconds: 30 },
     limits: { memory: 1024 ** 3, cpus: 0.5, pids: 64 },
     readOnly: true,
+    user: null,
     observedAt: null,
   });
   expect(ServiceSchema.parse(view)).toEqual(view);

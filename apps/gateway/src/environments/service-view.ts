@@ -23,6 +23,7 @@ export function toServiceView(row: ShownService, environment: EnvironmentState):
     health: spec.health,
     limits: { memory: spec.limits.memoryBytes, cpus: spec.limits.cpus, pids: spec.limits.pids },
     readOnly: spec.readOnly,
+    user: spec.user ?? null,
     ...(observed?.startedAt === undefined ? {} : { startedAt: observed.startedAt }),
     ...(observed === null ? {} : { restarts: observed.restarts }),
     ...(observed?.exitCode === undefined ? {} : { exitCode: observed.exitCode }),

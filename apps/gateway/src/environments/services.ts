@@ -25,7 +25,7 @@ export function haveSecrets(services: readonly ServiceToCreateBody[]): boolean {
 }
 
 /** Named field by field: the catalog keeps it as it is, and no secret may ever get into it. */
-function toSpec({ command, env, ports, health, limits, readOnly }: ServiceToCreateBody): ServiceSpec {
+function toSpec({ command, env, ports, health, limits, readOnly, user }: ServiceToCreateBody): ServiceSpec {
   const { http, tcp, deadlineSeconds } = health;
   return {
     command,
@@ -34,5 +34,6 @@ function toSpec({ command, env, ports, health, limits, readOnly }: ServiceToCrea
     health: { ...(http === undefined ? {} : { http }), ...(tcp === undefined ? {} : { tcp }), deadlineSeconds },
     limits: { memoryBytes: limits.memory, cpus: limits.cpus, pids: limits.pids },
     readOnly,
+    ...(user === undefined ? {} : { user }),
   };
 }

@@ -84,6 +84,7 @@ test('all faults of all services come at once, each with its path', () => {
         health: { http: { port: 1, path: 'x' }, tcp: { port: 99_999 } },
         limits: { memory: 1, cpus: 0, disk: 1 },
         readOnly: 'yes',
+        user: 'two words',
         privileged: true,
       },
       { image: IMAGE },
@@ -106,6 +107,7 @@ test('all faults of all services come at once, each with its path', () => {
     ['services[0].limits.cpus', 'too_small'],
     ['services[0].limits.disk', 'unknown_field'],
     ['services[0].readOnly', 'invalid_type'],
+    ['services[0].user', 'invalid_format'],
     ['services[0].privileged', 'unknown_field'],
     ['services[1].name', 'required'],
   ]);

@@ -166,6 +166,15 @@ export const ServiceToCreateSchema = z
     health: Health.prefault({}),
     limits: Limits,
     readOnly: z.boolean().default(false).meta({ description: 'The container’s root file system cannot be written' }),
+    user: z
+      .string()
+      .regex(/^[A-Za-z0-9_][\w.-]{0,31}(:[A-Za-z0-9_][\w.-]{0,31})?$/, 'a user or user:group, by names or numbers')
+      .optional()
+      .meta({
+        description:
+          'In place of the image’s. A container has no privileges: one that starts as root cannot become another',
+        examples: ['redis', '1000:1000'],
+      }),
   })
   .meta({ id: 'ServiceToCreate' });
 export type ServiceToCreateBody = z.infer<typeof ServiceToCreateSchema>;
@@ -209,6 +218,7 @@ export const ServiceSchema = z
     }),
     limits: z.object({ memory: z.int().meta({ description: 'Bytes' }), cpus: z.number(), pids: z.int() }),
     readOnly: z.boolean(),
+    user: z.string().nullable().meta({ description: 'Null: the image’s own' }),
     startedAt: Timestamp.optional(),
     restarts: z.int().optional().meta({ description: 'How often the daemon has started it again' }),
     exitCode: z.int().optional(),

@@ -159,7 +159,7 @@ async function flush(batch: Batch, reader: Reader): Promise<void> {
 }
 
 /** @returns undefined when it takes longer. @param work does not reject */
-function inTime<T>(work: Promise<T>, milliseconds: number): Promise<T | undefined> {
+export function inTime<T>(work: Promise<T>, milliseconds: number): Promise<T | undefined> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, milliseconds, undefined);
     void work.then((result) => {

@@ -9,7 +9,7 @@ import type { LogEnd, Logger } from '#kernel';
 import { LOG_FOLLOW_MAX_MS, LOG_STREAMS_MAX } from '#kernel';
 import type { Settings } from '#settings';
 import type { LogSource } from './log-stream.ts';
-import { streamLog } from './log-stream.ts';
+import { inTime, streamLog } from './log-stream.ts';
 import { Turns } from './turns.ts';
 
 export interface LogWatchParts {
@@ -20,6 +20,9 @@ export interface LogWatchParts {
 const CALL_DEADLINE_MS = 5_000;
 /** For a log that is not followed, as a whole. */
 const READ_DEADLINE_MS = 10_000;
+
+/** For telling all readers the end. */
+const GOODBYE_MS = 1_000;
 
 type Answer = (answer: LogAnswer) => Promise<boolean>;
 
@@ -49,11 +52,11 @@ export class LogWatch {
     this.#server.start();
   }
 
-  /** Readers are told. */
+  /** Readers are told, unless the broker is away: a worker that stops does not wait for it. */
   async close(): Promise<void> {
     const streams = [...this.#streams];
     for (const [ending] of streams) ending.abort('host_unavailable' satisfies LogEnd);
-    await Promise.allSettled(streams.map(([, stream]) => stream));
+    await inTime(Promise.allSettled(streams.map(([, stream]) => stream)), GOODBYE_MS);
     await this.#server.close();
   }
 

@@ -34,7 +34,9 @@ export function serviceContainerRequest(
     name: serviceContainerName(token),
     imageId: spec.imageId,
     ...(spec.command.length === 0 ? {} : { command: spec.command }),
+    ...(spec.user === undefined ? {} : { user: spec.user }),
     hostname: name,
+    resolver: FAIL_FAST,
     env: spec.env,
     labels: { ...markLabels(serviceMark(installation, serviceId, token)), ...own },
     mounts: [
@@ -55,6 +57,9 @@ export function serviceContainerRequest(
     log: { maxSize: '10m', maxFiles: 3 },
   };
 }
+
+/** Names of the outside cannot be asked for; the resolver's own patience is ten seconds (resolv.conf(5)). */
+const FAIL_FAST = ['timeout:1', 'attempts:1'];
 
 const TMP_OPTIONS = 'rw,noexec,nosuid,nodev,size=64m,mode=1777';
 
