@@ -165,6 +165,17 @@ describe('a log that is followed', () => {
     await daemonIsLeft();
   });
 
+  test('does not keep a worker that stops, also when the broker is silent', async () => {
+    const id = await world.container(COUNTS);
+    const streams = await Promise.all(Array.from({ length: 5 }, () => world.open(id, { follow: true })));
+    for (const told of streams) await told.hasLines(1);
+    world.workersBroker.freeze();
+    const before = performance.now();
+    await world.watch.close();
+    expect(performance.now() - before).toBeLessThan(10_000);
+    await daemonIsLeft();
+  });
+
   test('ends when the worker falls silent', async () => {
     const reader = world.newReader(1_000);
     const told = await world.open(await world.container(COUNTS), { follow: true }, reader);
@@ -255,7 +266,8 @@ describe('what is refused', () => {
   test(`of a host that reads ${LOG_STREAMS_MAX} logs already, until one of them is left`, async () => {
     const id = await world.container(SLEEPS);
     const open = () => world.open(id, { follow: true });
-    const streams = await Promise.all(Array.from({ length: LOG_STREAMS_MAX }, open));
+    const streams = [];
+    for (let count = 0; count < LOG_STREAMS_MAX; count += 1) streams.push(await open());
     await expect(open()).rejects.toMatchObject({ code: 'rate_limited' });
     streams[0]!.feed.close();
     await waitUntil('there is room', () =>

@@ -17,7 +17,8 @@ export interface LogWatchParts {
   readonly log: Logger;
 }
 
-const CALL_DEADLINE_MS = 5_000;
+/** Two calls come before the first word to a reader, who waits 15 seconds for it. */
+const CALL_DEADLINE_MS = 7_000;
 /** For a log that is not followed, as a whole. */
 const READ_DEADLINE_MS = 10_000;
 
