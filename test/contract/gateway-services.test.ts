@@ -161,6 +161,7 @@ describe('an accepted create', () => {
         health: WEB.health,
         limits: { memory: 1024 ** 3, cpus: 0.5, pids: 64 },
         readOnly: true,
+        user: null,
         observedAt: null,
       },
       expect.objectContaining({ ...API, state: 'pending', ports: [], env: [], secrets: [] }),

@@ -88,7 +88,12 @@ const leave = async ({ spec }: Network): Promise<unknown> => facts(await world.e
  */
 async function stranger(networkId: string, more: { readonly listens?: boolean } = {}): Promise<string> {
   const listening = {
-    Entrypoint: ['/node', '-e', "require('net').createServer((socket) => socket.end('hello\\n')).listen(8000)"],
+    // Whoever asks may be gone before it is answered, which is not to end the listener.
+    Entrypoint: [
+      '/node',
+      '-e',
+      "require('net').createServer((socket) => socket.on('error', () => {}).end('hello\\n')).listen(8000)",
+    ],
     ExposedPorts: { '8000/tcp': {} },
   };
   const container = await docker.createContainer({
