@@ -34,6 +34,12 @@ export interface Service {
   /** Names of variables and of secrets. */
   readonly env: readonly string[];
   readonly secrets: readonly string[];
+  readonly health: {
+    readonly http?: { readonly port: number; readonly path: string };
+    readonly tcp?: { readonly port: number };
+    readonly deadlineSeconds: number;
+  };
+  readonly limits: { readonly memory: number; readonly cpus: number; readonly pids: number };
   readonly readOnly: boolean;
   readonly user: string | null;
   readonly restarts?: number;

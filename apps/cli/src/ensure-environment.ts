@@ -2,7 +2,8 @@
  * `env create NAME --wait`: whatever is there already, in the end there is an environment of that name, ready, and with the
  * settings that were asked for; or the reason why not. It may be run again at any time, also beside itself.
  */
-import type { Environment, Operation, Service } from './api.ts';
+import type { Environment, Operation } from './api.ts';
+import { NOT_COMPARED, serviceDifferences, UNCHANGEABLE } from './compare-services.ts';
 import { CommandFailure, endedBadly, EXIT, Refusal } from './failure.ts';
 import type { Follower } from './follow-operation.ts';
 import { environmentsOf } from './resolve.ts';
@@ -58,6 +59,7 @@ async function createOrFind(
     const environment = await client.get<Environment>(`/v1/environments/${id}`);
     if (environment.state !== 'deleting') refuseOther(environment, wanted);
     note(`environment ${environment.name} exists already, it is ${environment.state}`);
+    if (wanted.services !== undefined && environment.state !== 'deleting') note(`${NOT_COMPARED}; ${UNCHANGEABLE}`);
     return id;
   }
 }
@@ -95,69 +97,15 @@ function refuseOther(found: Environment, wanted: Wanted): void {
   compare('extensions', [...found.extensions].sort(), wanted.extensions && [...wanted.extensions].sort());
   compare('connectionLimit', found.connectionLimit, wanted.connectionLimit);
   compare('labels', sorted(found.labels), wanted.labels && sorted(wanted.labels));
-  if (wanted.services !== undefined) {
-    const [has, asked] = apart(comparable(found.services), comparable(wanted.services.map(asShown)));
-    compare('services', has, asked);
-  }
+  if (wanted.services !== undefined) differences.push(...serviceDifferences(found.services, wanted.services));
   if (differences.length === 0) return;
+  const see = `see: surefoot env show ${found.id}`;
   throw new CommandFailure(
     EXIT.refused,
     'environment_exists',
     `environment ${found.name} exists with other settings (${differences.join('; ')})`,
-    { next: `see: surefoot env show ${found.id}` },
+    { next: wanted.services === undefined ? see : `${NOT_COMPARED}; ${UNCHANGEABLE}; ${see}` },
   );
-}
-
-type Comparable = Pick<Service, 'name' | 'image' | 'env' | 'secrets' | 'readOnly' | 'user'> & {
-  readonly ports: readonly { readonly container: number }[];
-};
-
-/** Each without what the other has too. */
-function apart<T>(one: readonly T[], other: readonly T[]): readonly [readonly T[], readonly T[]] {
-  const without = (these: readonly T[], those: readonly T[]): readonly T[] => {
-    const texts = new Set(those.map((item) => JSON.stringify(item)));
-    return these.filter((item) => !texts.has(JSON.stringify(item)));
-  };
-  return [without(one, other), without(other, one)];
-}
-
-/** What is shown of a service can be compared: not its command, nor values of variables and secrets. */
-function comparable(services: readonly Comparable[]): readonly unknown[] {
-  return services
-    .map(({ name, image, ports, env, secrets, readOnly, user }) => ({
-      name,
-      image,
-      ports: ports.map(({ container }) => container).sort((a, b) => a - b),
-      env: [...env].sort(),
-      secrets: [...secrets].sort(),
-      readOnly,
-      user,
-    }))
-    .sort((a, b) => (a.name < b.name ? -1 : 1));
-}
-
-/** The gateway has judged it before it said that the name is taken, so it is what a service is asked for with. */
-function asShown(asked: unknown): Comparable {
-  const { name, image, ports, env, secrets, readOnly, user } = asked as AskedService;
-  return {
-    name,
-    image,
-    ports: (ports ?? []).map((container) => ({ container })),
-    env: Object.keys(env ?? {}),
-    secrets: Object.keys(secrets ?? {}),
-    readOnly: readOnly ?? false,
-    user: user ?? null,
-  };
-}
-
-interface AskedService {
-  readonly name: string;
-  readonly image: string;
-  readonly ports?: readonly number[];
-  readonly env?: object;
-  readonly secrets?: object;
-  readonly readOnly?: boolean;
-  readonly user?: string;
 }
 
 function sorted(labels: Readonly<Record<string, string>>): unknown {

@@ -385,6 +385,8 @@ describe('services', () => {
     ports: [{ container: 3000, address: '127.0.0.1', host: 20_001 }],
     env: ['MODE'],
     secrets: ['key'],
+    health: { deadlineSeconds: 60 },
+    limits: { memory: 256 * 1024 ** 2, cpus: 1, pids: 256 },
     readOnly: false,
     user: null,
   };
@@ -494,25 +496,37 @@ describe('services', () => {
       expect(await run('env', 'create', 'pr-1', '--wait')).toBe(0);
     });
 
-    test.each<[string, readonly Service[]]>([
-      ['none', []],
-      ['another image', [{ ...shown, image: 'team/api:2' }]],
-      ['other ports', [{ ...shown, ports: [] }]],
-      ['other variables', [{ ...shown, env: ['MODE', 'B'] }]],
-      ['other secrets', [{ ...shown, secrets: [] }]],
-      ['one more', [shown, { ...shown, name: 'web' }]],
-    ])('%s is a conflict that is told without a secret', async (_what, services) => {
+    test.each<[string, readonly Service[], string]>([
+      ['none', [], 'service api: there is none'],
+      ['another image', [{ ...shown, image: 'b' }], 'service api, image: it has "b", asked for is "team/api:1"'],
+      ['other ports', [{ ...shown, ports: [] }], 'service api, ports: it has [], asked for is [3000]'],
+      ['other variables', [{ ...shown, env: ['MODE', 'B'] }], 'names of variables: it has ["B","MODE"]'],
+      ['other secrets', [{ ...shown, secrets: [] }], 'names of secrets: it has [], asked for is ["key"]'],
+      ['another user', [{ ...shown, user: '7' }], 'user: it has "7", asked for is null'],
+      ['more memory', [{ ...shown, limits: { ...shown.limits, memory: 1 } }], 'limits.memory: it has 1, asked for is'],
+      ['a check', [{ ...shown, health: { tcp: { port: 80 }, deadlineSeconds: 60 } }], 'health.tcp: it has 80, asked'],
+      [
+        'a deadline',
+        [{ ...shown, health: { deadlineSeconds: 9 } }],
+        'health.deadlineSeconds: it has 9, asked for is 60',
+      ],
+      ['one more', [shown, { ...shown, name: 'web' }], '(service web: it is not asked for)'],
+    ])('%s is a conflict that is told without a secret', async (_what, services, text) => {
       found(services);
       expect(await run('env', 'create', 'pr-1', '--services', file, '--wait')).toBe(3);
-      expect(err.join()).toContain('exists with other settings (services: ');
+      expect(err.join()).toContain('exists with other settings (');
+      expect(err.join()).toContain(text);
+      expect(err.at(-1)).toContain('a service cannot be changed: delete the environment and create it');
       expect(err.join()).not.toContain(SECRET);
     });
 
-    test('of many services only those are told that are not the same', async () => {
-      found([shown, { ...shown, name: 'web' }]);
-      expect(await run('env', 'create', 'pr-1', '--services', file, '--wait')).toBe(3);
-      expect(err.join()).toContain('(services: it has [{"name":"web",');
-      expect(err.join()).toContain('asked for is [])');
+    test('B122: limits and checks are compared as they were meant, however they were written', async () => {
+      const limits = { memory: '1G', cpus: 0.5 };
+      const health = { http: { path: '/', port: 3000 }, deadlineSeconds: 30 };
+      writeFileSync(file, JSON.stringify([{ ...asked, limits, health }]));
+      found([{ ...shown, limits: { memory: 1024 ** 3, cpus: 0.5, pids: 256 }, health }]);
+      expect(await run('env', 'create', 'pr-1', '--services', file, '--wait')).toBe(0);
+      expect(err.join('\n')).toContain('not compared: commands, values of variables and secrets');
     });
 
     test('one that is degraded is not ready, and the reason is told', async () => {

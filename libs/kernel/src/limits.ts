@@ -25,3 +25,6 @@ export const ENVIRONMENT_NAME_MAX_BYTES = 45;
 export const CONNECTION_LIMIT_DEFAULT = 20;
 export const CONNECTION_LIMIT_MAX = 1_000;
 export const REQUEST_BODY_MAX_BYTES = 256 * 1024;
+
+/** What a service is made with where nothing else is asked for. */
+export const SERVICE_DEFAULTS = { memoryBytes: 256 * 1024 ** 2, cpus: 1, pids: 256, deadlineSeconds: 60 };

@@ -1,7 +1,7 @@
 /** Services of an environment (DESIGN §6): what may be asked for, and what is shown. */
 import { z } from 'zod';
 import type { ServiceState } from '#catalog';
-import { utf8Bytes } from '#kernel';
+import { SERVICE_DEFAULTS, utf8Bytes } from '#kernel';
 import { ENGINE_ALIAS, SERVICE_FILES, SERVICE_FOLDER } from '#protocol';
 import { imageFault } from './image-reference.ts';
 import { storable, Timestamp } from './text.ts';
@@ -23,7 +23,6 @@ const CPUS_MIN = 0.01;
 const CPUS_MAX = 64;
 const PIDS_MAX = 4096;
 const DEADLINE_MAX_SECONDS = 540;
-const DEADLINE_DEFAULT_SECONDS = 60;
 
 /** Names that mean something else inside an environment's network. */
 const RESERVED_NAMES: readonly string[] = [ENGINE_ALIAS, 'localhost'];
@@ -111,7 +110,7 @@ const Health = z
       .optional()
       .meta({ description: 'GET answers with a status from 200 to 399' }),
     tcp: z.strictObject({ port: Port }).optional().meta({ description: 'The port takes connections' }),
-    deadlineSeconds: z.int().min(1).max(DEADLINE_MAX_SECONDS).default(DEADLINE_DEFAULT_SECONDS),
+    deadlineSeconds: z.int().min(1).max(DEADLINE_MAX_SECONDS).default(SERVICE_DEFAULTS.deadlineSeconds),
   })
   .refine(({ http, tcp }) => http === undefined || tcp === undefined, {
     error: 'http or tcp, not both',
@@ -137,9 +136,9 @@ function bytesOf(memory: string): number {
 
 const Limits = z
   .strictObject({
-    memory: Memory.prefault('256m'),
-    cpus: z.number().min(CPUS_MIN).max(CPUS_MAX).default(1),
-    pids: z.int().min(1).max(PIDS_MAX).default(256),
+    memory: Memory.prefault(SERVICE_DEFAULTS.memoryBytes),
+    cpus: z.number().min(CPUS_MIN).max(CPUS_MAX).default(SERVICE_DEFAULTS.cpus),
+    pids: z.int().min(1).max(PIDS_MAX).default(SERVICE_DEFAULTS.pids),
   })
   .prefault({});
 
