@@ -15,7 +15,7 @@ const EVERYTHING: Identities = {
   volumeName: 'v',
   containerId: 'c',
   localCidrs: ['10.0.0.1/32'],
-  joined: true,
+  engineMayBeIn: true,
   portNetworkId: 'p',
   services: { s: { containerId: 's', imageId: 'sha256:2', ports: { 80: 20_000 } } },
 };
@@ -29,7 +29,7 @@ const MAKES: readonly (readonly [EffectKind, EffectFacts, Identities])[] = [
   ['network', { networkId: 'n', localCidrs: ['10.0.0.1/32'] }, { networkId: 'n', localCidrs: ['10.0.0.1/32'] }],
   ['volume', { volumeName: 'v' }, { volumeName: 'v' }],
   ['engine-container', { containerId: 'c' }, { containerId: 'c' }],
-  ['join-network', {}, { joined: true }],
+  ['network', { networkId: 'n' }, { networkId: 'n', engineMayBeIn: true }],
   ['port-network', { networkId: 'p' }, { portNetworkId: 'p' }],
   [
     'container',
@@ -43,7 +43,7 @@ const TAKES: readonly (readonly [EffectKind, readonly (keyof Identities)[]])[] =
   ['remove-container', ['containerId']],
   ['remove-volume', ['volumeName']],
   ['remove-network', ['networkId', 'localCidrs']],
-  ['leave-network', ['joined']],
+  ['leave-network', ['engineMayBeIn']],
   ['remove-port-network', ['portNetworkId']],
   ['remove-service', ['services']],
 ];

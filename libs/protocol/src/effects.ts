@@ -191,7 +191,10 @@ export const EFFECTS = {
   'engine-start': { class: 'start-stop' },
   'engine-ready': { class: 'harmless' },
   'rule-file': { class: 'compare-and-swap' },
-  'remove-container': { class: 'removal', undoes: ['engine-container', 'engine-start', 'engine-ready', 'rule-file'] },
+  'remove-container': {
+    class: 'removal',
+    undoes: ['engine-container', 'engine-start', 'engine-ready', 'profile-role', 'rule-file'],
+  },
   'remove-volume': { class: 'removal', undoes: ['volume'] },
   'remove-network': { class: 'removal', undoes: ['network'] },
   'remove-engine-files': { class: 'removal', undoes: ['engine-files'] },
@@ -234,8 +237,8 @@ export interface Identities {
   readonly containerId?: string;
   /** Addresses from which the host itself reaches the engine, as the engine sees them. */
   readonly localCidrs?: readonly string[];
-  /** The engine is in the environment's network. */
-  readonly joined?: boolean;
+  /** The engine may be in the environment's network: from when there is one, since a join that nobody saw end may come late. */
+  readonly engineMayBeIn?: boolean;
   readonly portNetworkId?: string;
   /** By the service's id; a service without a container is not in it. */
   readonly services?: Readonly<Record<string, ServiceIdentities>>;
@@ -268,12 +271,10 @@ export function identitiesAfter(before: Identities, kind: EffectKind, facts: Eff
       return {
         ...before,
         networkId: facts['networkId'] as string,
-        ...('localCidrs' in facts ? { localCidrs: facts['localCidrs'] as readonly string[] } : {}),
+        ...('localCidrs' in facts ? { localCidrs: facts['localCidrs'] as readonly string[] } : { engineMayBeIn: true }),
       };
-    case 'join-network':
-      return { ...before, joined: true };
     case 'leave-network': {
-      const { joined: _gone, ...rest } = before;
+      const { engineMayBeIn: _gone, ...rest } = before;
       return rest;
     }
     case 'port-network':
@@ -312,6 +313,7 @@ export function identitiesAfter(before: Identities, kind: EffectKind, facts: Eff
     case 'rules':
     case 'probe':
     case 'disown':
+    case 'join-network':
     case 'secrets':
     case 'start':
     case 'healthy':

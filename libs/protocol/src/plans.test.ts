@@ -65,7 +65,7 @@ const FACTS: Partial<Record<EffectKind, EffectFacts>> = {
   roles: { roleOids },
   database: { databaseOid: 16 },
   image: { imageId: 'sha256:1' },
-  network: { networkId: 'n', localCidrs: ['10.213.0.1/32'] },
+  network: { networkId: 'n' },
   volume: { volumeName: 'v' },
   'engine-container': { containerId: 'c' },
 };
@@ -102,21 +102,22 @@ const CREATE_ENGINE = [
   'engine-container',
   'engine-start',
   'engine-ready',
+  'profile-role',
   'rule-file',
 ] as const;
 /** A step by its kind, and by its service where it has one. */
 type Done = string;
-const FORWARD: readonly Done[] = [...CREATE_ENVIRONMENT, ...WITH_SERVICES, ...CREATE_ENGINE, 'profile-role'];
+const FORWARD: readonly Done[] = [...CREATE_ENVIRONMENT, ...WITH_SERVICES, ...CREATE_ENGINE];
 
 /** For each kind that makes something that an undo removes: how it is removed, in order. */
 const REMOVALS: Readonly<Record<Done, readonly Done[]>> = {
   roles: ['drop-roles'],
   database: ['retire-database', 'drop-database'],
-  network: ['remove-network'],
+  // Of an environment: the engine leaves it first, whether or not it was seen to join.
+  network: ['leave-network', 'remove-network'],
   volume: ['remove-volume'],
   'engine-container': ['remove-container'],
   'engine-files': ['remove-engine-files'],
-  'join-network': ['leave-network'],
   'port-network': ['remove-port-network'],
   'container api': ['remove-service api'],
   'container web': ['remove-service web'],
@@ -138,6 +139,8 @@ interface Run {
   readonly identities?: Identities;
   readonly profile?: string;
   readonly services?: readonly Service[];
+  /** Whether the host publishes ports, at each boundary. */
+  readonly publishes?: (boundary: number) => boolean;
 }
 
 interface Ended {
@@ -162,8 +165,11 @@ function driveAny(kind: OperationKind, run: Run = {}): Ended {
   let flags: Flags = {};
   const applied: Done[] = [];
   const planned: PlannedEffect[] = [];
+  let publishes = true;
+  const place = (): Partial<EnvironmentSubject> =>
+    publishes ? {} : { place: { ...ENVIRONMENT.place, published: undefined } };
   const situation = (): Situation => ({
-    subject: { ...start, identities },
+    subject: start.type === 'engine' ? { ...start, identities } : { ...start, ...place(), identities },
     effects,
     cancelRequested: flags.cancelRequested ?? false,
     superseded: flags.superseded ?? false,
@@ -171,6 +177,7 @@ function driveAny(kind: OperationKind, run: Run = {}): Ended {
   });
   for (let boundary = 0; boundary < BOUND; boundary += 1) {
     flags = { ...flags, ...run.flags?.(boundary) };
+    publishes = run.publishes?.(boundary) ?? true;
     const step = nextStep(kind, situation());
     if (step.do !== 'effect') {
       // Asked once more, as after a lost reply: the same end, and nothing to do.
@@ -188,7 +195,8 @@ function driveAny(kind: OperationKind, run: Run = {}): Ended {
     const answer = run.answer?.(label, effects.filter((record) => labelOf(record) === label).length) ?? 'applied';
     if (answer === 'applied') {
       applied.push(label);
-      const facts = { ...FACTS[effectKind], ...(serviceId === undefined ? {} : factsOf(serviceId)) };
+      const ofEngine = start.type === 'engine' && effectKind === 'network' ? { localCidrs: ['10.213.0.1/32'] } : {};
+      const facts = { ...FACTS[effectKind], ...ofEngine, ...(serviceId === undefined ? {} : factsOf(serviceId)) };
       identities = identitiesAfter(identities, effectKind, facts);
       const undone = effectTraits(effectKind).undoes ?? [];
       effects = effects.map((record) =>
@@ -236,7 +244,11 @@ function expectNotInForce(label: Done, effects: readonly EffectRecord[]): void {
 
 /** What removing `made` takes, last made first. */
 function reverse(made: readonly Done[]): readonly Done[] {
-  const all = [...made].reverse().flatMap((kind) => REMOVALS[kind] ?? []);
+  const ofEngine = made.includes('engine-files');
+  const all = [...made]
+    .reverse()
+    .flatMap((kind) => REMOVALS[kind] ?? [])
+    .filter((one) => !ofEngine || one !== 'leave-network');
   const free = all.filter((one) => FREE_ORDER.includes(one));
   const ordered = FREE_ORDER.filter((one) => free.includes(one));
   return all.map((one) => (FREE_ORDER.includes(one) ? (ordered.shift() ?? one) : one));
@@ -273,7 +285,9 @@ describe.each(CREATES)('%s', (name, operation, kinds, services) => {
       const ended = drive(operation, { answer: (one) => (one === kind ? { refused: 'because' } : 'applied') });
       expect(made(ended)).toEqual(kinds.slice(0, kinds.indexOf(kind)));
       expectNothingLeft(ended);
-      expect(ended.step).toEqual({ do: 'finish', state: 'failed', reason: { code: 'because', message: 'because' } });
+      const ofService = kind.split(' ')[1];
+      const message = ofService === undefined ? 'because' : `service ${ofService}: because`;
+      expect(ended.step).toEqual({ do: 'finish', state: 'failed', reason: { code: 'because', message } });
     },
   );
 
@@ -392,6 +406,33 @@ describe.each(CREATES)('%s', (name, operation, kinds, services) => {
 
 const drive = driveAny;
 
+describe('an environment with services', () => {
+  test('whose host publishes no ports any more is undone, and fails with that; nothing is thrown', () => {
+    const withdrawn = (at: number): Ended =>
+      driveAny('environment.create', { services: SERVICES, publishes: (boundary) => boundary < at });
+    for (let at = 0; at <= WITH_SERVICES.indexOf('container web'); at += 1) {
+      const ended = withdrawn(at);
+      expectNothingLeft(ended);
+      expect(ended.step).toMatchObject({ do: 'finish', state: 'failed', reason: { code: 'ports_unavailable' } });
+    }
+    // Once its container is there it has its ports.
+    expect(withdrawn(WITH_SERVICES.indexOf('secrets web')).step).toEqual({ do: 'finish', state: 'succeeded' });
+  });
+
+  test('is left by the engine before its network goes, also when nobody saw the engine join', () => {
+    const lostJoin = (superseded: boolean): Ended =>
+      driveAny('environment.create', {
+        services: SERVICES,
+        answer: (label) => (label === 'join-network' ? 'absent' : 'applied'),
+        flags: (boundary) =>
+          boundary > WITH_SERVICES.indexOf('join-network') ? { cancelRequested: true, superseded } : {},
+      });
+    expect(removed(lostJoin(false)).slice(0, 2)).toEqual(['leave-network', 'remove-network']);
+    const { applied } = driveAny('environment.delete', { identities: lostJoin(true).identities });
+    expect(applied.slice(0, 2)).toEqual(['leave-network', 'remove-network']);
+  });
+});
+
 describe('a cancellation that a delete overtakes', () => {
   test('once an undo has begun it is carried to its end, so that the delete finds nothing half undone', () => {
     // Cancelled when everything but the probe is there; the delete arrives one, two, three … effects into the undo.
@@ -425,7 +466,7 @@ const containerOf = (id: string): ServiceIdentities => ({
 const COMPLETE_WITH_SERVICES: Identities = {
   ...COMPLETE,
   networkId: 'n',
-  joined: true,
+  engineMayBeIn: true,
   portNetworkId: 'p',
   services: { api: containerOf('api'), web: containerOf('web') },
 };
@@ -450,7 +491,7 @@ describe('environment.delete', () => {
       [...REMOVES_SERVICES, 'retire-database', 'drop-database', 'drop-roles'],
     ],
     [
-      'a network that the engine never joined',
+      'a network that the engine has left',
       { ...COMPLETE, networkId: 'n' },
       ['remove-network', 'retire-database', 'drop-database', 'drop-roles'],
     ],
@@ -603,10 +644,10 @@ describe('roles that something in another database depends on (B141)', () => {
 
 describe('environment.start', () => {
   const identities = COMPLETE_WITH_SERVICES;
-  const ALL = ['start api', 'healthy api', 'start web', 'healthy web'];
+  const ALL = ['start api', 'start web'];
   const start = (run: Run = {}): Ended => driveAny('environment.start', { services: SERVICES, identities, ...run });
 
-  test('starts exactly the containers that were recorded, in their order, and waits until each is well', () => {
+  test('starts exactly the containers that were recorded, in their order, and waits for none of them', () => {
     const ended = start();
     expect(ended.applied).toEqual(ALL);
     expect(ended.planned[0]).toMatchObject({
@@ -616,15 +657,16 @@ describe('environment.start', () => {
     expect(ended.identities).toEqual(identities);
   });
 
-  test.each(['start api', 'healthy api'])(
-    'a refused %s does not keep the others from it; it fails at the end',
-    (label) => {
-      const ended = start({ answer: (one) => (one === label ? { refused: 'because' } : 'applied') });
-      expect(ended.applied).toEqual(expect.arrayContaining(['start web', 'healthy web']));
-      expect(ended.step).toEqual({ do: 'finish', state: 'failed', reason: { code: 'because', message: 'because' } });
-      expect(ended.identities).toEqual(identities);
-    },
-  );
+  test('one that cannot be started does not keep the others from it; it fails at the end', () => {
+    const ended = start({ answer: (one) => (one === 'start api' ? { refused: 'because' } : 'applied') });
+    expect(ended.applied).toEqual(['start web']);
+    expect(ended.step).toEqual({
+      do: 'finish',
+      state: 'failed',
+      reason: { code: 'because', message: 'service api: because' },
+    });
+    expect(ended.identities).toEqual(identities);
+  });
 
   test('an absent effect is done again, and nothing else is', () => {
     for (const label of ALL)
@@ -647,7 +689,6 @@ describe('environment.start', () => {
   test('a service without a container is left out', () => {
     expect(start({ identities: { ...identities, services: { web: containerOf('web') } } }).applied).toEqual([
       'start web',
-      'healthy web',
     ]);
   });
 });

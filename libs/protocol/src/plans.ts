@@ -121,12 +121,27 @@ function createEnvironmentSteps({ services }: EnvironmentSubject): readonly Step
 }
 
 export function planEnvironmentCreate(situation: Situation<EnvironmentSubject>): Step {
+  const steps = createEnvironmentSteps(situation.subject);
+  const abandon = situation.abandon ?? portsWithdrawn(situation);
   return forwardThenUndo(
-    situation,
-    createEnvironmentSteps(situation.subject),
+    { ...situation, ...(abandon === undefined ? {} : { abandon }) },
+    steps,
     (step) => environmentEffect(step, situation),
     removeEnvironment,
   );
+}
+
+/** Accepted while the host published ports, which it has stopped to do since. What is made has its ports. */
+function portsWithdrawn({ subject, effects }: Situation<EnvironmentSubject>): Reason | undefined {
+  if (subject.place.published !== undefined) return undefined;
+  const without = subject.services.find(
+    (service) => service.ports.length > 0 && last(effects, { kind: 'container', service })?.outcome !== 'applied',
+  );
+  if (without === undefined) return undefined;
+  return {
+    code: 'ports_unavailable',
+    message: `the host publishes no ports any more, and service ${without.name} has some`,
+  };
 }
 
 function environmentEffect(
@@ -248,30 +263,25 @@ function givenUp({ abandon, effects }: Situation): Step | undefined {
 
 /**
  * Services that were stopped (by `npm stop`, by a reboot) are started again: the same containers, by their ids. One that
- * cannot be does not keep the others from it.
+ * cannot be does not keep the others from it. Whether they are well then is the watcher's to say: waiting for it here would
+ * keep the host's other work waiting.
  */
 export function planEnvironmentStart(situation: Situation<EnvironmentSubject>): Step {
   const { subject, effects, abandon, cancelRequested } = situation;
+  const { id: environmentId, services, identities } = subject;
   if (abandon !== undefined) return { do: 'finish', state: 'failed', reason: abandon };
   if (cancelRequested)
     return { do: 'finish', state: 'cancelled', reason: { code: 'cancelled', message: 'cancelled on request' } };
-  let failure: EffectRecord | undefined;
-  for (const service of subject.services) {
-    if (subject.identities.services?.[service.id] === undefined) continue;
-    for (const kind of ['start', 'healthy'] as const) {
-      const record = last(effects, { kind, service });
-      if (record?.outcome === 'applied') continue;
-      if (record?.outcome !== 'refused') return effect(startedAgain(serviceEffect(kind, service, subject, effects)));
-      failure ??= record;
-      break;
-    }
+  for (const service of services) {
+    const made = identities.services?.[service.id];
+    const outcome = last(effects, { kind: 'start', service })?.outcome;
+    if (made === undefined || outcome === 'applied' || outcome === 'refused') continue;
+    const { containerId } = made;
+    return effect(planned('start', { environmentId, serviceId: service.id, containerId, again: true }));
   }
-  if (failure === undefined) return { do: 'finish', state: 'succeeded' };
-  return { do: 'finish', state: 'failed', ...(failure.reason === undefined ? {} : { reason: failure.reason }) };
-}
-
-function startedAgain(plannedEffect: PlannedEffect): PlannedEffect {
-  return plannedEffect.kind === 'start' ? planned('start', { ...plannedEffect.spec, again: true }) : plannedEffect;
+  const refused = effects.find(({ outcome }) => outcome === 'refused');
+  if (refused === undefined) return { do: 'finish', state: 'succeeded' };
+  return { do: 'finish', state: 'failed', reason: reasonOf(refused, services) };
 }
 
 /** In reverse, from recorded identities only; undefined when nothing is left. */
@@ -282,14 +292,14 @@ function removeEnvironment(situation: Situation<EnvironmentSubject>): Step | und
 /** Containers before the networks that they are in, the last one first. */
 function removeServices({ subject, effects }: Situation<EnvironmentSubject>): Step | undefined {
   const { id: environmentId, identities, place } = subject;
-  const { networkId, portNetworkId, joined } = identities;
+  const { networkId, portNetworkId, engineMayBeIn } = identities;
   // Told by what was made, not by what was asked for.
   const [serviceId, made] = Object.entries(identities.services ?? {}).at(-1) ?? [];
   const engineContainerId = (): string => known(place.engineContainerId, 'engineContainerId');
   const next =
     serviceId !== undefined && made !== undefined
       ? planned('remove-service', { environmentId, serviceId, containerId: made.containerId })
-      : joined === true && networkId !== undefined
+      : engineMayBeIn === true && networkId !== undefined
         ? planned('leave-network', { environmentId, networkId, engineContainerId: engineContainerId() })
         : portNetworkId !== undefined
           ? planned('remove-port-network', { environmentId, networkId: portNetworkId })
@@ -339,6 +349,7 @@ const CREATE_ENGINE = [
   'engine-container',
   'engine-start',
   'engine-ready',
+  'profile-role',
   'rule-file',
 ] as const satisfies readonly EffectKind[];
 
@@ -372,6 +383,9 @@ function engineEffect(kind: (typeof CREATE_ENGINE)[number], subject: EngineSubje
     case 'engine-start':
     case 'engine-ready':
       return planned(kind, { engineId, containerId: containerId() });
+    case 'profile-role':
+      // A new engine has it from its birth; one whose making was begun by an older program has not.
+      return planned(kind, { engineId, profile: SERVICES_PROFILE });
     case 'rule-file':
       return planned(kind, {
         engineId,
@@ -457,14 +471,12 @@ function forwardThenUndo<S extends EnvironmentSubject | EngineSubject, K extends
   specify: (step: StepOf<K>) => PlannedEffect,
   remove: (situation: Situation<S>) => Step | undefined,
 ): Step {
-  const { effects, cancelRequested, superseded, abandon } = situation;
+  const { subject, effects, cancelRequested, superseded, abandon } = situation;
   const forward: ReadonlySet<EffectKind> = new Set(steps.map(({ kind }) => kind));
   const refused = effects.find((record) => forward.has(record.kind) && record.outcome === 'refused');
   const failure =
     abandon ??
-    (refused === undefined
-      ? undefined
-      : (refused.reason ?? { code: 'refused', message: `${refused.kind} was refused` }));
+    (refused === undefined ? undefined : reasonOf(refused, subject.type === 'environment' ? subject.services : []));
   const open = steps.find((step) => last(effects, step)?.outcome !== 'applied');
   if (failure === undefined && open === undefined) return { do: 'finish', state: 'succeeded' };
   if (failure === undefined && !cancelRequested && open !== undefined) return effect(specify(open));
@@ -475,6 +487,13 @@ function forwardThenUndo<S extends EnvironmentSubject | EngineSubject, K extends
   // Once an undo has begun it is carried to its end here, so that a delete that arrives meanwhile finds nothing half undone.
   if (superseded && failure === undefined && !effects.some((record) => record.outcome === 'undone')) return ended;
   return remove(situation) ?? ended;
+}
+
+/** Of several services, the one that it is about is named. */
+function reasonOf({ kind, serviceId, reason }: EffectRecord, services: readonly Service[]): Reason {
+  const { code, message } = reason ?? { code: 'refused', message: `${kind} was refused` };
+  const service = services.find(({ id }) => id === serviceId);
+  return { code, message: service === undefined ? message : `service ${service.name}: ${message}` };
 }
 
 /** The reason of the last refusal of a removal that has no way round it. */

@@ -72,8 +72,13 @@ export const SERVICES_PROFILE = 'private';
 /** Addresses of an environment's network; see `subnetLength`. The engine, the gateway and the two ends take four. */
 export const SERVICES_MAX = 10;
 
+const DOCKER_HUB = 'docker.io';
+/** What references call it besides: credentials for it are kept under its one name. */
+const DOCKER_HUB_ALIASES: readonly string[] = ['index.docker.io', 'registry-1.docker.io'];
+
 /** The registry that an image comes from, as its reference names it; one that names none is Docker's own. */
 export function registryOf(image: string): string {
   const [first = '', ...rest] = image.split('/');
-  return rest.length > 0 && (/[.:]/.test(first) || first === 'localhost') ? first : 'docker.io';
+  const named = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost');
+  return !named || DOCKER_HUB_ALIASES.includes(first) ? DOCKER_HUB : first;
 }
