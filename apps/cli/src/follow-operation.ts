@@ -22,7 +22,7 @@ export class Follower {
   readonly #giveUpAtMs: number;
   readonly #wait: Wait;
 
-  /** @param progress effects are told as they settle. One follower is one command: its time is counted from here. */
+  /** @param progress effects are told as they settle, a line each. One follower is one command: its time is counted from here. */
   constructor(client: RestClient, terminal: Terminal, wait: Wait, progress: boolean) {
     this.#client = client;
     this.#terminal = terminal;
@@ -72,7 +72,11 @@ export class Follower {
 
   #refuseLate(operationId: string, latest: Operation | undefined): void {
     if (performance.now() < this.#giveUpAtMs) return;
-    const state = latest === undefined ? '' : `, it is ${latest.state}${waitingText(latest)}`;
+    const inHand = latest === undefined ? '' : inHandText(latest);
+    const state =
+      latest === undefined
+        ? ''
+        : `, it is ${latest.state}${waitingText(latest)}${inHand === '' ? '' : `, at ${inHand}`}`;
     throw new CommandFailure(
       EXIT.timedOut,
       'timeout',
@@ -124,7 +128,8 @@ class Told {
     if (operation.waitingFor !== undefined && operation.waitingFor !== this.#waitingFor)
       this.#say(`  waiting for ${operation.waitingFor}`);
     this.#waitingFor = operation.waitingFor;
-    this.#terminal?.status(operation.progress === undefined ? '' : printable(`  ${operation.progress}`));
+    const inHand = inHandText(operation);
+    this.#terminal?.status(inHand === '' ? '' : printable(`  … ${inHand}`));
   }
 
   #say(line: string): void {
@@ -135,6 +140,14 @@ class Told {
 export function effectText({ kind, service = '', outcome, startedAt, settledAt }: Effect): string {
   const took = settledAt === null ? '' : `${Date.parse(settledAt) - Date.parse(startedAt)} ms`;
   return `${kind.padEnd(18)} ${outcome.padEnd(8)} ${took.padStart(9)}  ${service}`.trimEnd();
+}
+
+/** The effect in hand, and how far it is. */
+function inHandText({ state, effects, progress }: Operation): string {
+  if (state !== 'running') return '';
+  const pending = effects.findLast(({ outcome }) => outcome === 'pending');
+  const effect = pending === undefined ? undefined : [pending.kind, pending.service].filter(Boolean).join('  ');
+  return [effect, progress].filter((part) => part !== undefined).join(': ');
 }
 
 export function waitingText({ waitingFor }: Operation): string {

@@ -26,7 +26,6 @@ function has(...services: readonly string[]): void {
 
 async function run(...args: readonly string[]): Promise<number> {
   const terminal = {
-    stderrIsTerminal: true,
     stdinIsTerminal: false,
     out: (text: string): void => void out.push(text),
     err: (text: string): void => void err.push(text),

@@ -79,7 +79,6 @@ afterEach(() => gateway.close());
 
 async function run(...args: readonly string[]): Promise<number> {
   const terminal = {
-    stderrIsTerminal: true,
     stdinIsTerminal: confirmed !== undefined,
     out: (text: string): void => void out.push(text),
     err: (text: string): void => void err.push(text),
@@ -240,6 +239,9 @@ describe('env create --wait', () => {
     expect(await run('env', 'create', 'pr-1', '--wait', '--timeout', '1')).toBe(6);
     expect(err.at(-2)).toContain('it is queued, waiting for the engine');
     expect(err.at(-1)).toContain(`surefoot op watch ${OPERATION_ID}`);
+    gateway.answer(`GET ${OPERATION}`, { body: operation('running', { progress: 'half of it' }) });
+    expect(await run('op', 'watch', OPERATION_ID, '--timeout', '1')).toBe(6);
+    expect(err.at(-2)).toContain('it is running, at database: half of it');
   });
 
   test('a gateway that goes away in mid-operation is waited for', async () => {
@@ -443,6 +445,10 @@ describe('services', () => {
     ] as const;
     const events = [
       operation('running', { effects: [], progress: 'pulling team/api:1: 1 of 80 MB' }),
+      operation('running', {
+        effects: [...effects, { kind: 'healthy', service: 'slow', outcome: 'pending', startedAt: at, settledAt: null }],
+        progress: 'waits for port 80',
+      }),
       operation('running', { effects }),
     ];
     gateway.answer(
@@ -457,7 +463,8 @@ describe('services', () => {
     underWay();
     expect(await run('env', 'create', 'pr-1', '--services', file, '--wait')).toBe(0);
     expect(err).toEqual(['  image              applied    7000 ms  api']);
-    expect(statuses).toContain('  pulling team/api:1: 1 of 80 MB');
+    expect(statuses).toContain('  … pulling team/api:1: 1 of 80 MB');
+    expect(statuses).toContain('  … healthy  slow: waits for port 80');
     expect(statuses.at(-1)).toBe('');
     expect(out.join()).toContain('127.0.0.1:20001 -> 3000');
   });

@@ -4,7 +4,6 @@ import { text as readText } from 'node:stream/consumers';
 import type { CommandFailure } from './failure.ts';
 
 export interface Terminal {
-  readonly stderrIsTerminal: boolean;
   readonly stdinIsTerminal: boolean;
   out(text: string): void;
   err(text: string): void;
@@ -28,7 +27,6 @@ export function processTerminal(): Terminal {
     status = '';
   };
   return {
-    stderrIsTerminal: process.stderr.isTTY,
     stdinIsTerminal: process.stdin.isTTY,
     out(text) {
       wipe();

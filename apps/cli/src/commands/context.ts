@@ -10,7 +10,7 @@ export interface Context {
   readonly client: () => RestClient;
 }
 
-/** @param json then nobody watches */
+/** @param json then nobody reads along */
 export function follower({ terminal }: Context, client: RestClient, wait: Wait, json: boolean | undefined): Follower {
-  return new Follower(client, terminal, wait, terminal.stderrIsTerminal && json !== true);
+  return new Follower(client, terminal, wait, json !== true);
 }
