@@ -6,6 +6,7 @@ import { containerDifferences, createBody } from './container-request.ts';
 const request: ContainerRequest = {
   name: 'surefoot-service-1',
   imageId: 'sha256:1',
+  command: ['serve', '--key', 'value-of-it'],
   env: { SECRETIVE: 'value-of-it' },
   labels: { a: 'b' },
   mounts: [{ type: 'anonymous', target: '/run/surefoot', labels: {}, noCopy: true }],
@@ -61,6 +62,7 @@ describe('a container that was asked for', () => {
     ['an image', (container: Found) => void (container['Image'] = 'sha256:2'), /^image is "sha256:2"/],
     ['a label', (container: Found) => void (container.Config['Labels'] = {}), /^configuration Labels a is undefined/],
     ['a variable', (container: Found) => void (container.Config['Env'] = []), /^environment lacks SECRETIVE$/],
+    ['a command', (container: Found) => void (container.Config['Cmd'] = ['x']), /^configuration Cmd differs$/],
     ['a limit', (container: Found) => void (container.HostConfig['PidsLimit'] = 0), /PidsLimit is 0, wanted 7/],
     ['a port', (container: Found) => void (container.HostConfig['PortBindings'] = null), /PortBindings 3000\/tcp is/],
     ['a mount', (container: Found) => void (container['Mounts'] = []), /^mounts is \[\]/],
@@ -83,6 +85,17 @@ describe('a container that was asked for', () => {
     ],
   ])('and lacks %s, or has another, is told with it', (_what, change, sentence) => {
     expect(differences(change)).toEqual([expect.stringMatching(sentence)]);
+  });
+
+  test('and is another is told without what people wrote into it, on either side', () => {
+    const other = (container: Found): void => {
+      container.Config = {
+        ...container.Config,
+        Cmd: ['serve', '--key', 'other-value'],
+        Env: ['SECRETIVE=other-value'],
+      };
+    };
+    expect(differences(other)).toEqual(['configuration Cmd differs', 'environment lacks SECRETIVE']);
   });
 
   test('has its memory limit also on a kernel that does not count swap', () => {

@@ -133,11 +133,13 @@ export function containerDifferences(
   found: ContainerInspectInfo,
   networkNames: ReadonlyMap<string, string>,
 ): readonly string[] {
-  const { name, Image, Env, NetworkingConfig: _network, HostConfig, ...config } = createBody(request);
+  const { name, Image, Env, NetworkingConfig: _network, HostConfig, Labels, ...config } = createBody(request);
   return [
     ...differing(`/${name ?? ''}`, found.Name, 'name'),
     ...differing(Image, found.Image, 'image'),
-    ...differing(config, found.Config, 'configuration'),
+    ...differing(Labels, found.Config.Labels, 'configuration Labels'),
+    // What people wrote, a command above all, can hold what is not everybody's to read.
+    ...fieldsDiffering(config, found.Config).map((field) => `configuration ${field} differs`),
     ...differing(withoutSwap(HostConfig, found), found.HostConfig, 'host configuration'),
     ...(Env ?? []).filter((one) => !found.Config.Env.includes(one)).map((one) => `environment lacks ${nameIn(one)}`),
     ...differing(wantedMounts(request), foundMounts(found, request), 'mounts'),
@@ -200,6 +202,13 @@ function networkDifferences(
     return [`networks are ${there.map(([name]) => name).join(', ')}`];
   const known = (endpointIn(networkId)?.[1].Aliases ?? []) as readonly string[];
   return aliases.filter((alias) => !known.includes(alias)).map((alias) => `the network does not know it as ${alias}`);
+}
+
+function fieldsDiffering(wanted: object, found: object): readonly string[] {
+  const there = found as Readonly<Record<string, unknown>>;
+  return Object.entries(wanted).flatMap(([field, value]) =>
+    differing(value, there[field], field).length === 0 ? [] : [field],
+  );
 }
 
 /** Every place where what was asked for is not what is there. What the daemon adds (defaults, the image's own) is fine. */

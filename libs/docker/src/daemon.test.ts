@@ -116,6 +116,33 @@ describe('what the daemon does not answer', () => {
   });
 });
 
+describe('what happens to containers', () => {
+  test.each([
+    ['as daemons tell it now', [{ Type: 'container', Action: 'die', Actor: { ID: 'c1' } }]],
+    ['as they told it before', [{ status: 'die', id: 'c1' }]],
+    ['as many tell it both ways', [{ status: 'die', id: 'c1', Actor: { ID: 'c1' } }, { Type: 'container' }]],
+  ])('is told by the container’s id, %s', async (_how, events) => {
+    let asked = '';
+    const daemon = new Daemon(
+      await daemonThat((request, response) => {
+        asked = request.url ?? '';
+        says(200, events.map((event) => `${JSON.stringify(event)}\n`).join(''))(request, response);
+      }),
+    );
+    const told: string[] = [];
+    await daemon.watchContainers(['a=b'], (id) => void told.push(id), new AbortController().signal);
+    expect(told).toEqual(['c1']);
+    const { event, label } = JSON.parse(new URL(asked, 'http://x').searchParams.get('filters') ?? '') as {
+      readonly event: readonly string[];
+      readonly label: readonly string[];
+    };
+    expect(label).toEqual(['a=b']);
+    expect(event).toEqual(expect.arrayContaining(['die', 'start', 'oom', 'destroy', 'health_status']));
+    // A health check of its own would wake whoever watches it, each time.
+    expect(event.filter((name) => name.startsWith('exec'))).toEqual([]);
+  });
+});
+
 describe('B059: a pull', () => {
   const progress = (...lines: object[]): string => lines.map((line) => `${JSON.stringify(line)}\r\n`).join('');
 

@@ -78,6 +78,9 @@ export interface VolumeInfo {
 
 const CALL_DEADLINE_MS = 60_000;
 
+/** Events. A health check is an `exec` each time, and says nothing new by that. */
+const CHANGES_OF_STATE = ['start', 'die', 'oom', 'pause', 'unpause', 'restart', 'destroy', 'health_status'];
+
 export class Daemon {
   readonly #dockerHost: string;
   readonly #deadlineMs: number;
@@ -231,7 +234,7 @@ export class Daemon {
   }
 
   /**
-   * Calls `onChange` with the id of every container with these labels to which something happens. A wake-up and no
+   * Calls `onChange` with the id of every container with these labels whose state or health changes. A wake-up and no
    * evidence: what was missed is not said. Returns when the daemon ends the stream, or `signal` is aborted.
    */
   async watchContainers(
@@ -241,11 +244,13 @@ export class Daemon {
   ): Promise<void> {
     const client = await (this.#client ??= connect(this.#dockerHost));
     try {
-      const filters = JSON.stringify({ type: ['container'], label: labels });
+      const filters = JSON.stringify({ type: ['container'], event: CHANGES_OF_STATE, label: labels });
       const stream = await client.getEvents({ filters, abortSignal: signal });
       for await (const line of createInterface({ input: stream })) {
-        const { id } = JSON.parse(line) as { readonly id?: string };
-        if (id !== undefined) onChange(id);
+        const { Actor, id } = JSON.parse(line) as { readonly Actor?: { readonly ID?: string }; readonly id?: string };
+        // `id` is what daemons said before API 1.22, and what they no longer say from 1.52 on.
+        const containerId = Actor?.ID ?? id;
+        if (containerId !== undefined) onChange(containerId);
       }
     } catch (error) {
       if (!signal.aborted) throw classifyDaemonError(error);
