@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chooseBlock, contains, layOut, overlaps, parseRoutes, parseSubnet } from './address-block.mjs';
-import { concerns, parseAddresses } from './machine-network.mjs';
+import { closedBridges, concerns, parseAddresses } from './machine-network.mjs';
 
 const ID = '6b0c5d0e-9d53-4c1f-8f5c-0a8f3c0a7a11';
 
@@ -48,6 +48,18 @@ test('interfaces are read with their networks', () => {
     { name: 'lo', subnet: '127.0.0.1/8' },
     { name: 'sf-1a2b3c4d', subnet: '10.71.64.1/24' },
   ]);
+});
+
+test('a bridge without an address is known by what Docker drops around it', () => {
+  const saved = [
+    '-A FORWARD -i br-db1e6aa56249 -o br-db1e6aa56249 -j ACCEPT',
+    '-A DOCKER-ISOLATION-STAGE-1 ! -s 10.71.96.16/28 -o br-db1e6aa56249 -j DROP',
+    '-A DOCKER-ISOLATION-STAGE-1 ! -d 10.71.96.16/28 -i br-db1e6aa56249 -j DROP',
+    '-A DOCKER-ISOLATION-STAGE-1 ! -d 10.72.96.16/28 -i br-000000000001 -j DROP',
+    '-A DOCKER-ISOLATION-STAGE-1 ! -d 10.71.96.16/28 -i eth0 -j DROP',
+    '-A FORWARD -d 10.71.96.17/32 -i br-000000000002 -j DROP',
+  ];
+  assert.deepEqual([...new Set(closedBridges(saved, '10.71.64.0/18'))], ['br-db1e6aa56249']);
 });
 
 const rules = /** @type {const} */ ([

@@ -108,9 +108,26 @@ export function concerns(rule, block, interfaces) {
 async function ourInterfaces(block) {
   // Not os.networkInterfaces(): it leaves out a bridge that no running container is attached to.
   const shown = await tryCommand('ip', ['-4', '-oneline', 'address', 'show']);
-  return parseAddresses(shown.stdout)
+  const addressed = parseAddresses(shown.stdout)
     .filter(({ subnet }) => contains(parseSubnet(block), parseSubnet(subnet)))
     .map(({ name }) => name);
+  return [...new Set([...addressed, ...closedBridges(await rulesOf('filter'), block)])];
+}
+
+/**
+ * Bridges of environments' networks. This machine has no address on them, but Docker drops with the addresses of each what
+ * would come in or get out, and names its bridge there.
+ *
+ * @param {readonly string[]} rules as iptables-save prints them
+ * @param {string} block
+ */
+export function closedBridges(rules, block) {
+  return rules.flatMap((rule) => {
+    const found = /^-A DOCKER-ISOLATION-STAGE-1 ! -[sd] (\S+) -[io] (br-[0-9a-f]{12}) -j DROP$/.exec(rule);
+    const [, subnet, bridge] = found ?? [];
+    if (subnet === undefined || bridge === undefined) return [];
+    return contains(parseSubnet(block), parseSubnet(subnet)) ? [bridge] : [];
+  });
 }
 
 /**
