@@ -204,10 +204,10 @@ describe('an accepted create', () => {
       reason: null,
       services: [{ ...observed, observedAt: '2026-01-01T00:01:00.000Z' }, {}],
     });
-    const stale = await gateway.request('DELETE', `/v1/environments/${environmentId}`, {
-      headers: { 'if-match': etag },
-    });
-    expect(stale.body).toMatchObject({ status: 412, code: 'precondition_failed' });
+    // The watcher looks again and sees the same: only the date is new.
+    await database.query(`update services set observed_at = '2026-01-01 00:02:00Z' where id = $1`, [service!.id]);
+    const same = { headers: { 'if-none-match': seen.headers.get('etag')! } };
+    expect((await gateway.get(`/v1/environments/${environmentId}`, same)).status).toBe(304);
 
     await database.query(`update environments set state = 'degraded', reason = $2 where id = $1`, [
       environmentId,
@@ -215,7 +215,13 @@ describe('an accepted create', () => {
     ]);
     const degraded = await gateway.get(`/v1/environments/${environmentId}`, again);
     expect(degraded.body).toMatchObject({ state: 'degraded', reason });
+    const stale = await gateway.request('DELETE', `/v1/environments/${environmentId}`, {
+      headers: { 'if-match': etag },
+    });
+    expect(stale.body).toMatchObject({ status: 412, code: 'precondition_failed' });
+    // What a service does meanwhile is no reason to refuse.
     const fresh = { headers: { 'if-match': degraded.headers.get('etag')! } };
+    await database.query(`update services set observed = null, observed_at = null where id = $1`, [service!.id]);
     await database.query(`update operations set state = 'succeeded' where environment_id = $1`, [environmentId]);
     expect((await gateway.request('DELETE', `/v1/environments/${environmentId}`, fresh)).status).toBe(202);
   });

@@ -1,4 +1,5 @@
 /** An environment and its credentials as the API shows them. Computed at each look, so never out of date (FIELD-CASES B119). */
+import { createHash } from 'node:crypto';
 import type { ShownEnvironment } from '#catalog';
 import { connectionUri, environmentNames } from '#kernel';
 import type { EnvironmentView } from '../schemas/environment.ts';
@@ -6,6 +7,9 @@ import { toServiceView } from './service-view.ts';
 
 /** Engines are published on loopback, and their certificate names it. */
 const CONNECTION_HOST = 'localhost';
+
+/** Enough that two that follow each other never look the same. */
+const SEEN_LENGTH = 16;
 
 export function toEnvironmentView(row: ShownEnvironment): EnvironmentView {
   return {
@@ -43,7 +47,12 @@ export function hostUri(
   return connectionUri({ host: CONNECTION_HOST, port, database, ...login, sslRootCert: caFile });
 }
 
-/** Of all that is shown: what the watcher sees of a service changes no row of the environment. */
+/**
+ * Of all that is shown: what the watcher sees of a service changes no row of the environment. When it looked is no change,
+ * since it looks again and again.
+ */
 export function shownVersion({ version, services }: Pick<ShownEnvironment, 'version' | 'services'>): string {
-  return [version, ...services.map((service) => service.version)].join('.');
+  if (services.length === 0) return version;
+  const seen = JSON.stringify(services.map(({ observed }) => observed));
+  return `${version}.${createHash('sha256').update(seen).digest('base64url').slice(0, SEEN_LENGTH)}`;
 }

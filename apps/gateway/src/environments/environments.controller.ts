@@ -132,7 +132,7 @@ export class EnvironmentsController {
     const environment = await this.#environments.find(caller, id);
     const operationId = await this.#environments.remove(caller, environment, {
       ...idempotencyOf(request, caller),
-      ...expectedVersion(expected, { shown: shownVersion(environment), row: environment.version }),
+      ...expectedVersion(expected, environment.version),
     });
     return this.#accepted(caller, operationId, reply);
   }

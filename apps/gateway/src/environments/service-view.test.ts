@@ -24,7 +24,6 @@ function service(changes: Partial<ShownService> = {}): ShownService {
     secret_names: ['key'],
     observed: null,
     observed_at: null,
-    version: '7',
     ...changes,
   };
 }
@@ -86,8 +85,12 @@ test('in every state of its environment it has a state', () => {
       expect(ServiceSchema.safeParse(toServiceView(service({ identities }), state)).success).toBe(true);
 });
 
-test('what is seen of a service makes another version of what is shown', () => {
+test('what is seen of a service makes another version of what is shown, and when it was seen does not', () => {
   expect(shownVersion({ version: '5', services: [] })).toBe('5');
-  expect(shownVersion({ version: '5', services: [service()] })).toBe('5.7');
-  expect(shownVersion({ version: '5', services: [service({ version: '8' })] })).toBe('5.8');
+  const observed = { state: 'running', restarts: 0 } as const;
+  const version = (changes: Partial<ShownService>): string =>
+    shownVersion({ version: '5', services: [service(), service({ observed, observed_at: new Date(1), ...changes })] });
+  expect(version({})).toMatch(/^5\.[\w-]{16}$/);
+  expect(version({ observed_at: new Date(2) })).toBe(version({}));
+  expect(version({ observed: { ...observed, restarts: 1 } })).not.toBe(version({}));
 });

@@ -1,4 +1,4 @@
-/** ETag and If-Match (RFC 9110, 8.8.3 and 13.1): the version of what is shown, quoted. */
+/** ETag and If-Match (RFC 9110, 8.8.3 and 13.1): the version of what is shown, quoted. That of its row comes first. */
 
 export function etagOf(version: string): string {
   return `"${version}"`;
@@ -11,17 +11,18 @@ export function matchesEtag(header: string | undefined, version: string): boolea
 }
 
 /**
- * The version that a change is meant for; nothing when any will do.
- * @param current what was read just now: the version that is shown, used when one of several given tags is it, and that of
- *   the row that the change is about
+ * The version of its row that a change is meant for; nothing when any will do. What is shown beside the row (what was seen of
+ * its services) is not what a change is about, and changes without anybody's doing.
+ * @param row the version that was read just now, used when one of several given tags is of it
  */
-export function expectedVersion(
-  header: string | undefined,
-  current: { readonly shown: string; readonly row: string },
-): { readonly ifVersion?: string } {
+export function expectedVersion(header: string | undefined, row: string): { readonly ifVersion?: string } {
   if (header === undefined || header.trim() === '*') return {};
-  const tags = header.split(',').map((tag) => tag.trim());
-  if (tags.includes(etagOf(current.shown))) return { ifVersion: current.row };
+  const rows = header.split(',').map((tag) => rowOf(tag.trim()));
   // Strong comparison: what is none of them has changed, and the transaction says so.
-  return { ifVersion: tags[0]?.replaceAll('"', '') ?? '' };
+  return { ifVersion: rows.includes(row) ? row : (rows[0] ?? '') };
+}
+
+/** Whatever is not one of ours is left as it is, and is no version of a row. */
+function rowOf(tag: string): string {
+  return /^"(\d+)(\.[\w-]+)?"$/.exec(tag)?.[1] ?? tag;
 }

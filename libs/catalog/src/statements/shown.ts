@@ -43,7 +43,7 @@ export interface ShownEnvironment {
   readonly services: readonly ShownService[];
   readonly created_at: Date;
   readonly last_observed_at: Date | null;
-  /** Changes with every write to the row; that of each service is its own. */
+  /** Changes with every write to the row. */
   readonly version: string;
   readonly page_at: string;
 }
@@ -59,7 +59,6 @@ export interface ShownService {
   readonly secret_names: readonly string[];
   readonly observed: ServiceObservation | null;
   readonly observed_at: Date | null;
-  readonly version: string;
 }
 
 /**
@@ -74,7 +73,7 @@ const SERVICES = /* sql */ `
                     limit 1), h.service_address) as address,
          v.identities -> 'services' -> s.id::text as identities,
          coalesce((select json_agg(x.name order by x.name) from service_secrets x where x.service_id = s.id), '[]') as secret_names,
-         s.observed, s.observed_at, s.xmin::text as version
+         s.observed, s.observed_at
     from services s
     join environments v on v.id = s.environment_id
     join engines g on g.id = v.engine_id
