@@ -72,7 +72,13 @@ async function settled(client: RestClient, follower: Follower, id: string): Prom
     if (ended.state === 'blocked' || (ended.state === 'failed' && ended.kind === 'environment.create'))
       throw endedBadly(ended);
   }
-  const environment = await client.get<Environment>(`/v1/environments/${id}`);
+  let environment = await client.get<Environment>(`/v1/environments/${id}`);
+  while (goesByItself(environment)) {
+    await follower.pause(notReadyText(environment));
+    const started = await openOperation(client, id);
+    if (started !== undefined) return settled(client, follower, id);
+    environment = await client.get<Environment>(`/v1/environments/${id}`);
+  }
   if (environment.state !== 'blocked') return environment;
   const blocked = await openOperation(client, id);
   throw blocked?.state === 'blocked' ? endedBadly(blocked) : notReady(environment);
@@ -112,12 +118,20 @@ function sorted(labels: Readonly<Record<string, string>>): unknown {
   return Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-function notReady({ name, id, state, reason }: Environment): CommandFailure {
-  const why = reason === null ? '' : `: ${reason.message} (${reason.code})`;
-  return new CommandFailure(
-    state === 'blocked' ? EXIT.blocked : EXIT.failed,
-    'not_ready',
-    `environment ${name} is ${state}${why}`,
-    { next: `see: surefoot ${reason === null ? 'op list --environment' : 'env show'} ${id}` },
-  );
+/** Reasons of a degraded environment that may be gone in a moment: its daemon starts the service again. */
+const PASSING: readonly string[] = ['service_restarted', 'service_restarting'];
+
+function goesByItself({ state, reason }: Environment): boolean {
+  return state === 'updating' || (state === 'degraded' && reason !== null && PASSING.includes(reason.code));
+}
+
+function notReady(environment: Environment): CommandFailure {
+  const { id, state, reason } = environment;
+  return new CommandFailure(state === 'blocked' ? EXIT.blocked : EXIT.failed, 'not_ready', notReadyText(environment), {
+    next: `see: surefoot ${reason === null ? 'op list --environment' : 'env show'} ${id}`,
+  });
+}
+
+function notReadyText({ name, state, reason }: Environment): string {
+  return `environment ${name} is ${state}${reason === null ? '' : `: ${reason.message} (${reason.code})`}`;
 }

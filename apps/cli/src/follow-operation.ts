@@ -57,6 +57,20 @@ export class Follower {
     }
   }
 
+  /**
+   * A while, for what passes by itself and is no operation.
+   * @param what is waited for the end of, as a sentence
+   * @throws CommandFailure `timeout`
+   */
+  async pause(what: string): Promise<void> {
+    if (this.#progress) this.#terminal.status(printable(`  … ${what}`));
+    await setTimeout(AGAIN_AFTER_MS);
+    if (performance.now() >= this.#giveUpAtMs)
+      throw new CommandFailure(EXIT.timedOut, 'timeout', `after ${this.#wait.timeoutSeconds} s ${what}`, {
+        next: 'to go on waiting: the same command',
+      });
+  }
+
   /** What it waits for is told anew when that gets blocked, so that each of these comes with an event. */
   async #refuseBehindBlock(operation: Operation): Promise<void> {
     const { id, state, waitingFor, environmentId } = operation;

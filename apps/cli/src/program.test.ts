@@ -536,6 +536,21 @@ describe('services', () => {
       expect(err.join('\n')).toContain('not compared: commands, values of variables and secrets');
     });
 
+    test.each<[string, Partial<Environment>]>([
+      ['is being started again', { state: 'updating' }],
+      [
+        'has a service that was started again',
+        { state: 'degraded', reason: { code: 'service_restarted', message: 'service api was started again' } },
+      ],
+    ])('one that %s is waited for', async (_what, now) => {
+      const answers = [now, now, now, {}].map((more) => ({ body: environment({ services: [shown], ...more }) }));
+      gateway.answer(`GET ${ENVIRONMENT}`, ...answers);
+      expect(await run('env', 'create', 'pr-1', '--wait')).toBe(0);
+      found([shown], now);
+      expect(await run('env', 'create', 'pr-1', '--wait', '--timeout', '1')).toBe(6);
+      expect(err.at(-2)).toContain(`after 1 s environment pr-1 is ${now.state}`);
+    });
+
     test('one that is degraded is not ready, and the reason is told', async () => {
       found([shown], { state: 'degraded', reason: { code: 'service_exited', message: 'service api has ended' } });
       expect(await run('env', 'create', 'pr-1', '--wait')).toBe(1);
