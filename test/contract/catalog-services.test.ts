@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ServiceObservation } from '#catalog';
 import {
+  cancelOperation,
   finishOperation,
   judgeEnvironment,
   loadOperation,
@@ -168,6 +169,15 @@ describe('the watcher', () => {
     expect(audited).toEqual([{ action: 'environment.degraded' }, { action: 'environment.holds' }]);
   });
 
+  test('shows each new reason of what is degraded already, and audits it once', async () => {
+    const { environmentId } = await withServices('ready');
+    expect(await judge(environmentId, EXITED)).toBe(true);
+    const later = { ...EXITED, message: 'service api ended with exit code 2' };
+    expect(await judge(environmentId, later)).toBe(false);
+    expect(await stateOf(environmentId)).toEqual({ state: 'degraded', reason: later });
+    expect(await world.count('audit', 'subject = $1', [environmentId])).toBe(1);
+  });
+
   test('does not make ready what is degraded for another reason than its own', async () => {
     const { environmentId } = await withServices('degraded');
     expect(await judge(environmentId)).toBe(false);
@@ -233,8 +243,69 @@ describe('services that are found stopped when the worker starts', () => {
       state: 'degraded',
       reason: { code: 'service_not_started', message: 'port 20000 is taken' },
     });
+    const failed = async (): Promise<unknown> =>
+      (await watchedServices(world.catalog, world.hostId)).find((service) => service.environment_id === environmentId)
+        ?.failed_starts;
+    expect(await failed()).toEqual({ count: 1, last_at: expect.stringMatching(/^20/) });
     expect(await judge(environmentId)).toBe(true);
     expect(await stateOf(environmentId)).toEqual({ state: 'ready', reason: null });
+    expect(await failed()).toBeNull();
+  });
+
+  test('whose start is cancelled before it began are the watcher’s to judge', async () => {
+    const { environmentId } = await withServices('ready');
+    await request(environmentId);
+    const { id } = await start(environmentId);
+    await world.catalog.transaction((tx) =>
+      cancelOperation(tx, {
+        operationId: id,
+        requestedBy: { name: 'admin' },
+        idempotency: { apiKeyId: world.keyId, key: randomUUID(), digest: Buffer.alloc(32) },
+      }),
+    );
+    expect(await stateOf(environmentId)).toMatchObject({ state: 'degraded', reason: { code: 'service_not_started' } });
+    expect(await judge(environmentId)).toBe(true);
+  });
+});
+
+describe('a delete that comes to nothing', () => {
+  /** Queued, as its acceptance leaves it. */
+  async function deleteOf(environmentId: string, previousState: string): Promise<{ readonly operationId: string }> {
+    const created = await world.queued('environment.create', { environmentId });
+    await world.database.query(`update operations set state = 'succeeded' where id = $1`, [created.operationId]);
+    const remove = await world.queued('environment.delete', { environmentId });
+    await world.database.query('update operations set request = $2 where id = $1', [
+      remove.operationId,
+      JSON.stringify({ previousState }),
+    ]);
+    await world.database.query(`update environments set state = 'deleting' where id = $1`, [environmentId]);
+    return remove;
+  }
+  const cancel = (operationId: string): Promise<void> =>
+    world.catalog.transaction((tx) =>
+      cancelOperation(tx, {
+        operationId,
+        requestedBy: { name: 'admin' },
+        idempotency: { apiKeyId: world.keyId, key: randomUUID(), digest: Buffer.alloc(32) },
+      }),
+    );
+
+  test('leaves a degraded environment its reason, so that the watcher can take it back', async () => {
+    const { environmentId } = await withServices('ready');
+    await judge(environmentId, EXITED);
+    await cancel((await deleteOf(environmentId, 'degraded')).operationId);
+    expect(await stateOf(environmentId)).toEqual({ state: 'degraded', reason: EXITED });
+    expect(await judge(environmentId)).toBe(true);
+  });
+
+  test('after a start that failed, it is not taken for an environment that could not be made', async () => {
+    const { environmentId, serviceIds } = await withServices('ready');
+    const remove = await deleteOf(environmentId, 'updating');
+    const start = await world.queued('environment.start', { environmentId });
+    await world.database.query(`update operations set state = 'failed' where id = $1`, [start.operationId]);
+    await cancel(remove.operationId);
+    expect(await stateOf(environmentId)).toMatchObject({ state: 'ready' });
+    expect(await world.count('service_secrets', 'service_id = any ($1)', [serviceIds])).toBe(2);
   });
 });
 

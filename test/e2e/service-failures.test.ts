@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { OperationView } from '#testing';
-import { InstallationUnderTest } from '#testing';
+import { InstallationUnderTest, waitUntil } from '#testing';
 
 const run = promisify(execFile);
 const installation = new InstallationUnderTest();
@@ -109,6 +109,30 @@ test.each(Object.entries(FAILURES))(
     expect(again).toMatchObject({ state: 'succeeded' });
     const removed = await installation.ended((await installation.remove(again.environmentId ?? '')).id);
     expect(removed).toMatchObject({ state: 'succeeded' });
+    expect(await world()).toEqual(before);
+  },
+  60_000,
+);
+
+test.each(['cancel', 'delete'] as const)(
+  'a %s while a service is waited for ends the waiting at once, and nothing is left',
+  async (how) => {
+    const waiting = { name: 'slow', ...bash('exec sleep 600', { health: { tcp: { port: 9 }, deadlineSeconds: 300 } }) };
+    const create = await installation.create(`waits-${how}-${tag}`, { services: [waiting] });
+    await waitUntil(
+      'it waits for the service',
+      async () => (await installation.operation(create.id)).stage === 'healthy',
+    );
+    const from = performance.now();
+    const removed =
+      how === 'delete'
+        ? await installation.remove(create.environmentId ?? '')
+        : await installation.request('POST', `/v1/operations/${create.id}/cancel`);
+    expect(await installation.ended(create.id)).toMatchObject({ state: 'cancelled' });
+    if (how === 'delete')
+      expect(await installation.ended((removed as OperationView).id)).toMatchObject({ state: 'succeeded' });
+    // Its deadline was five minutes away.
+    expect(performance.now() - from).toBeLessThan(30_000);
     expect(await world()).toEqual(before);
   },
   60_000,

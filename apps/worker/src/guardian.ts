@@ -21,7 +21,7 @@ const SMALL = ['--max-semi-space-size=4', '--max-old-space-size=256'];
 interface InHand {
   readonly request: ActRequest;
   readonly timer: NodeJS.Timeout;
-  given: 'awaited' | 'deadline';
+  given: 'awaited' | 'deadline' | 'given-up';
 }
 
 let inHand: InHand | undefined;
@@ -50,9 +50,15 @@ function startRunner(): ChildProcess {
 }
 
 function onRequest(request: Request): void {
+  if (request.type === 'give-up') {
+    if (inHand?.request.inHand.effectId !== request.effectId || inHand.given !== 'awaited') return;
+    inHand.given = 'given-up';
+    killGroup(runner);
+    return;
+  }
   if (request.type === 'act') {
     const timer = setTimeout(() => {
-      if (inHand?.request !== request) return;
+      if (inHand?.request !== request || inHand.given !== 'awaited') return;
       inHand.given = 'deadline';
       killGroup(runner);
     }, request.deadlineMs);
@@ -87,7 +93,7 @@ function onEnd(child: ChildProcess): void {
   send(process.stdout, {
     type: 'lost',
     effectId: given.request.inHand.effectId,
-    why: given.given === 'deadline' ? 'deadline' : 'runner-ended',
+    why: given.given === 'awaited' ? 'runner-ended' : given.given,
   });
 }
 

@@ -31,7 +31,13 @@ export interface PrepareRequest {
   readonly engine: EnginePlace;
 }
 
-export type Request = ActRequest | PrepareRequest;
+/** Worker → guardian: kill the runner of this effect, which changes nothing. */
+export interface GiveUpRequest {
+  readonly type: 'give-up';
+  readonly effectId: string;
+}
+
+export type Request = ActRequest | PrepareRequest | GiveUpRequest;
 
 /** Runner → guardian → worker, after the witness is durable. */
 export interface ActReply {
@@ -56,7 +62,7 @@ export interface ReadyReply {
 export interface LostReply {
   readonly type: 'lost';
   readonly effectId: string;
-  readonly why: 'deadline' | 'runner-ended';
+  readonly why: 'deadline' | 'runner-ended' | 'given-up';
 }
 
 export type Reply = ActReply | ProgressReply | ReadyReply | LostReply;

@@ -7,11 +7,12 @@
  * before its act (invariants 1 and 3).
  */
 import { randomUUID } from 'node:crypto';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Catalog, Claim, EffectRow, EngineFinding, OperationInFull, Tx } from '#catalog';
 import {
   blockOperation,
   finishOperation,
+  isCancelled,
   loadOperation,
   noteProgress,
   recordEffect,
@@ -20,7 +21,7 @@ import {
 } from '#catalog';
 import type { JsonObject, Logger } from '#kernel';
 import { CLAIM_DEADLINE_MS, EFFECT_DEADLINE_MS } from '#kernel';
-import type { EffectKind, EffectSpecs, Pin, PlannedEffect, Situation } from '#protocol';
+import type { EffectKind, EffectSpecs, Pin, PlannedEffect, Situation, Step } from '#protocol';
 import { effectTraits, nextStep, RECORD_VERSION } from '#protocol';
 import type { RecordFolders } from '#receipts';
 import type { Settings } from '#settings';
@@ -80,20 +81,21 @@ export async function operate(parts: OperateParts, claim: Claim, first: Boundary
       return leave;
     }
     const [answer] = await Promise.all([act(parts, claim, next), consumeMeanwhile(parts, settled)]);
-    if (answer.outcome === 'lost' || answer.outcome === 'unknown') {
-      parts.log.warn('effect has no known outcome', { ...fieldsOf(claim, next), outcome: answer.outcome });
+    const told = answer.outcome === 'lost' && answer.why === 'given-up' ? ABSENT : answer;
+    if (told.outcome === 'lost' || told.outcome === 'unknown') {
+      parts.log.warn('effect has no known outcome', { ...fieldsOf(claim, next), outcome: told.outcome });
       return 'lost';
     }
-    parts.log.info('effect has an outcome', { ...fieldsOf(claim, next), outcome: answer.outcome });
+    parts.log.info('effect has an outcome', { ...fieldsOf(claim, next), outcome: told.outcome });
     known = {
       effectId: next.effectId,
       token: next.token,
       operationId: claim.operationId,
       claimId: claim.claimId,
       kind: next.planned.kind,
-      outcome: answer.outcome,
-      facts: answer.facts ?? {},
-      reason: answer.outcome === 'refused' ? answer.reason : undefined,
+      outcome: told.outcome,
+      facts: told.facts ?? {},
+      reason: told.outcome === 'refused' ? told.reason : undefined,
       subject: next.full.situation.subject,
     };
     const ids = newIds();
@@ -102,6 +104,9 @@ export async function operate(parts: OperateParts, claim: Claim, first: Boundary
     next = await persistently(log, NEVER, () => catalog.transaction((tx) => boundary(tx, parts, claim, ids, settling)));
   }
 }
+
+/** What was given up changed nothing, so it is as if it had not been tried. */
+const ABSENT = { outcome: 'absent', facts: {} } as const;
 
 /** Asked before the receipt: after it, only an outcome, a witness or recovery leads on. */
 async function reasonToLeave(
@@ -156,7 +161,7 @@ export async function boundary(
     loadOperation(tx, claim.operationId),
   ]);
   if (settled === 'conflict') return 'lost';
-  const step = nextStep(full.operation.kind, full.situation);
+  const step = stepOf(full, log);
   switch (step.do) {
     case 'finish':
       log.info('operation ends', { operationId: claim.operationId, claimId: claim.claimId, outcome: step.state });
@@ -185,6 +190,17 @@ export async function boundary(
     }
     default:
       return step satisfies never;
+  }
+}
+
+/** A plan that cannot go on is this operation's trouble, and nobody else's: it blocks, and the worker works on. */
+function stepOf({ operation, situation }: OperationInFull, log: Logger): Step {
+  try {
+    return nextStep(operation.kind, situation);
+  } catch (error) {
+    log.error('no plan leads on', { operationId: operation.id, error });
+    const message = error instanceof Error ? error.message : String(error);
+    return { do: 'block', reason: { code: 'plan_failed', message } };
   }
 }
 
@@ -224,11 +240,34 @@ async function act(parts: OperateParts, claim: Claim, recorded: Recorded): Promi
     secrets,
     deadlineMs: deadlineOf(planned.kind),
   };
-  return pair.act(request, (text) => {
+  const answer = pair.act(request, (text) => {
     // For people alone: one that does not get through is followed by another.
     noteProgress(catalog, claim.operationId, claim.claimId, text).catch(() => undefined);
   });
+  if (effectTraits(planned.kind).class !== 'harmless') return answer;
+  const over = new AbortController();
+  void giveUpOnCancel(parts, claim, effectId, over.signal);
+  return answer.finally(() => over.abort());
 }
+
+/** What changes nothing need not be waited for once nobody wants what it waits for. */
+async function giveUpOnCancel(
+  { catalog, pair }: OperateParts,
+  claim: Claim,
+  effectId: string,
+  over: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    await setTimeout(CANCEL_LOOK_MS, undefined, { signal: over }).catch(() => undefined);
+    if (over.aborted) return;
+    // A catalog that is away has not said that it is cancelled.
+    if (!(await isCancelled(catalog, claim.operationId).catch(() => false))) continue;
+    pair.giveUp(effectId);
+    return;
+  }
+}
+
+const CANCEL_LOOK_MS = 1_000;
 
 function resourceOf({ engine, environment }: OperationInFull): string {
   return environment === undefined ? `engine ${engine.name}` : `engine ${engine.name} / environment ${environment.id}`;

@@ -11,7 +11,7 @@ import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from '#kernel';
 import type { ActResult } from '#effects';
-import type { ActRequest, PrepareRequest, Reply } from './messages.ts';
+import type { ActRequest, PrepareRequest, Reply, Request } from './messages.ts';
 import { LIFELINE_DESCRIPTOR, receiveReplies, send } from './messages.ts';
 
 const GUARDIAN = fileURLToPath(new URL('./guardian.js', import.meta.url));
@@ -83,6 +83,11 @@ export class Pair {
       this.#waiting = { effectId: request.inHand.effectId, resolve, onProgress, timer };
       this.#write(request);
     });
+  }
+
+  /** Has the runner of this effect killed; `act` then answers that it was given up, unless it has answered already. */
+  giveUp(effectId: string): void {
+    this.#write({ type: 'give-up', effectId });
   }
 
   /** Kills both, waits until they are gone, and starts another pair: after an outcome that is not known. */
@@ -180,7 +185,7 @@ export class Pair {
     });
   }
 
-  #write(message: ActRequest | PrepareRequest): void {
+  #write(message: Request): void {
     if (this.#guardian.stdin !== null) send(this.#guardian.stdin, message);
   }
 }

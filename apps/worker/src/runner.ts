@@ -30,7 +30,8 @@ receiveRequests(
   process.stdin,
   (request) => {
     if (request.type === 'prepare') connections.keep(request.engine, CONTROL_DATABASE);
-    else void act(request);
+    // To give up is the guardian's, who kills.
+    else if (request.type === 'act') void act(request);
   },
   () => process.exit(0),
 );

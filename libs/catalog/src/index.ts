@@ -22,7 +22,7 @@ export type { Acceptance, LoginToCreate, ServiceToCreate } from './statements/ac
 export { acceptPlace, engineAge, hostAge, refusePlace } from './statements/ages.ts';
 export type { CatalogAge } from './statements/ages.ts';
 export { writeAudit } from './statements/audit.ts';
-export { cancelOperation } from './statements/cancel.ts';
+export { cancelOperation, isCancelled } from './statements/cancel.ts';
 export { claimJob, liveClaim, requeueOperation } from './statements/claims.ts';
 export type { Claim, ClaimAnswer } from './statements/claims.ts';
 export {

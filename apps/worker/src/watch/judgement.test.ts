@@ -1,11 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ServiceObservation } from '#catalog';
 import type { ContainerInfo } from '#docker';
-import { MISSING, observationOf, rememberingEnd, SETTLING_MS, whyDegraded } from './judgement.ts';
+import { MISSING, observationOf, rememberingEnd, SETTLING_MS, startAgainAt, whyDegraded } from './judgement.ts';
 
 const NEVER = '0001-01-01T00:00:00Z';
 const STARTED = '2026-01-02T03:04:05.678901234Z';
 const ENDED = '2026-01-02T04:00:00.1Z';
+/** As it is told. */
+const ENDED_SECONDS = '2026-01-02T04:00:00Z';
 const NOW = Date.parse('2026-01-02T04:00:01Z');
 
 function container(state: Partial<ContainerInfo['State']>, restarts = 0): ContainerInfo {
@@ -62,6 +64,13 @@ test('how it ended stays known while it runs again, and is not taken from anothe
   expect(rememberingEnd({ ...again, finishedAt: STARTED }, ended)).not.toHaveProperty('exitCode');
 });
 
+test('a start that fails is tried again after twice as long each time, and once an hour at last', () => {
+  const pauses = [1, 2, 3, 20].map(
+    (count) => startAgainAt({ count, last_at: ENDED_SECONDS }) - Date.parse(ENDED_SECONDS),
+  );
+  expect(pauses).toEqual([30_000, 60_000, 120_000, 3_600_000]);
+});
+
 describe('why an environment is degraded', () => {
   const why = (observation: ServiceObservation, now = NOW): string | undefined =>
     whyDegraded(
@@ -98,10 +107,10 @@ describe('why an environment is degraded', () => {
     const observation = observationOf(container({ ...EXITED, OOMKilled: true }));
     expect(whyDegraded([{ name: 'api', observation }], NOW)).toEqual({
       code: 'service_exited',
-      message: `service api ran out of memory at ${ENDED}`,
+      message: `service api ran out of memory at ${ENDED_SECONDS}`,
     });
     expect(whyDegraded([{ name: 'api', observation: { ...observation, outOfMemory: false } }], NOW)?.message).toBe(
-      `service api ended with exit code 3 at ${ENDED}`,
+      `service api ended with exit code 3 at ${ENDED_SECONDS}`,
     );
   });
 });

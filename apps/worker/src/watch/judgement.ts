@@ -80,7 +80,10 @@ function whyNot(
     case 'running': {
       const settling = startedAt !== undefined && restarts > 0 && now - Date.parse(startedAt) < SETTLING_MS;
       return settling
-        ? { code: 'service_restarted', message: `${service} ${ending(end)}, and was started again at ${startedAt}` }
+        ? {
+            code: 'service_restarted',
+            message: `${service} ${ending(end)}, and was started again at ${toSeconds(startedAt)}`,
+          }
         : undefined;
     }
     default:
@@ -91,5 +94,18 @@ function whyNot(
 function ending({ exitCode, outOfMemory, finishedAt }: Partial<ServiceObservation>): string {
   const code = exitCode === undefined ? '' : ` with exit code ${exitCode}`;
   const how = outOfMemory === true ? 'ran out of memory' : `ended${code}`;
-  return finishedAt === undefined ? how : `${how} at ${finishedAt}`;
+  return finishedAt === undefined ? how : `${how} at ${toSeconds(finishedAt)}`;
+}
+
+/** The daemon tells nanoseconds; a sentence is for people. */
+function toSeconds(time: string): string {
+  return time.replace(/\.\d+/, '');
+}
+
+const START_PAUSE_FIRST_MS = 30_000;
+const START_PAUSE_MAX_MS = 3_600_000;
+
+/** When services whose start has failed are to be started once more: each time after twice as long. Milliseconds. */
+export function startAgainAt(failed: { readonly count: number; readonly last_at: string }): number {
+  return Date.parse(failed.last_at) + Math.min(START_PAUSE_FIRST_MS * 2 ** (failed.count - 1), START_PAUSE_MAX_MS);
 }

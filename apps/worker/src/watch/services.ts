@@ -20,7 +20,7 @@ import type { ContainerState } from '#docker';
 import { Daemon, isDaemonError } from '#docker';
 import type { Logger, Reason } from '#kernel';
 import type { Settings } from '#settings';
-import { MISSING, observationOf, rememberingEnd, whyDegraded } from './judgement.ts';
+import { MISSING, observationOf, rememberingEnd, startAgainAt, whyDegraded } from './judgement.ts';
 
 const LOOK_INTERVAL_MS = 3_000;
 /** What has not changed is dated anew this often, and looked at closely. */
@@ -51,6 +51,8 @@ class ServiceWatch {
   #datedAt = Number.NEGATIVE_INFINITY;
   /** The first look has been: what is found stopped at it was stopped with the host, or with the daemon. */
   #started = false;
+  /** Environments whose services are to be started. */
+  readonly #toStart = new Set<string>();
   #wake: () => void = () => undefined;
 
   constructor(parts: WatchParts) {
@@ -101,6 +103,8 @@ class ServiceWatch {
   async #lookOnce(): Promise<void> {
     const { catalog, settings } = this.#parts;
     const services = await watchedServices(catalog, settings.hostId);
+    const first = !this.#started;
+    this.#started = true;
     if (services.length === 0) {
       this.#stirred.clear();
       this.#states.clear();
@@ -120,17 +124,32 @@ class ServiceWatch {
     if (dating) this.#datedAt = performance.now();
     for (const id of this.#states.keys()) if (!listed.has(id)) this.#states.delete(id);
     await this.#judge(services, seen);
-    if (!this.#started) await this.#startAgain(services, seen);
-    this.#started = true;
+    await this.#startAgain(services, seen, first);
   }
 
-  /** What ends later is the daemon's to start again, or somebody has stopped it on purpose. */
-  async #startAgain(services: readonly WatchedService[], seen: ReadonlyMap<string, ServiceObservation>): Promise<void> {
+  /**
+   * What was stopped with the host is started, and what could not be is tried again, later each time. Anything else that
+   * ends is the daemon's to start again, or somebody has stopped it on purpose.
+   */
+  async #startAgain(
+    services: readonly WatchedService[],
+    seen: ReadonlyMap<string, ServiceObservation>,
+    first: boolean,
+  ): Promise<void> {
     const { catalog, settings, log } = this.#parts;
     const stopped = services.filter(({ id }) => ['exited', 'created'].includes(seen.get(id)?.state ?? ''));
-    for (const environmentId of new Set(stopped.map((service) => service.environment_id)))
-      if (await catalog.transaction((tx) => requestServicesStart(tx, settings.hostId, environmentId)))
-        log.info('services are stopped; their start is asked for', { environmentId });
+    if (first) for (const { environment_id: id } of stopped) this.#toStart.add(id);
+    for (const { environment_id: id, failed_starts: failed } of stopped)
+      if (failed !== null && Date.now() >= startAgainAt(failed)) this.#toStart.add(id);
+    const still = new Set(stopped.map(({ environment_id: id }) => id));
+    for (const environmentId of this.#toStart) {
+      // One that somebody works on now is asked for at a later look, if it is stopped then.
+      const asked =
+        still.has(environmentId) &&
+        (await catalog.transaction((tx) => requestServicesStart(tx, settings.hostId, environmentId)));
+      if (asked) log.info('services are stopped; their start is asked for', { environmentId });
+      if (asked || !still.has(environmentId)) this.#toStart.delete(environmentId);
+    }
   }
 
   /** Inspected when there may be news; otherwise it is as it was. */

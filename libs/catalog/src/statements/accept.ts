@@ -88,6 +88,8 @@ export async function acceptEnvironmentCreate(tx: Tx, create: EnvironmentToCreat
   const { environmentId, projectId, engine, name, profile, extensions, connectionLimit, labels, logins, services } =
     create;
   const networks = networksFor(services);
+  // Hosts before engines, as a claim locks them.
+  if (networks > 0) await tx.query(HOST_LOCK, [engine.hostId]);
   const able = await tx.query(
     /* sql */ `select 1 from engines where id = $1 and state in ('ready', 'creating') for share`,
     [engine.id],
@@ -167,10 +169,9 @@ interface Capacity {
   readonly reachable: boolean | null;
 }
 
-/** Services are refused, and all that was begun here with them, when the host has no room or no way for them. */
+/** Services are refused, and all that was begun here with them, when the host has no room or no way for them. It is locked. */
 async function assertCapacity(tx: Tx, create: EnvironmentToCreate, networks: number): Promise<void> {
   const { engine, environmentId } = create;
-  await tx.query(HOST_LOCK, [engine.hostId]);
   const [host] = await tx.query<Capacity>(CAPACITY, [engine.hostId, engine.id, environmentId]);
   if (host === undefined) throw new TypeError(`the catalog has no host ${engine.hostId}`);
   if (host.reachable !== true)

@@ -66,3 +66,12 @@ function ofCase(caseId: string | null): string {
 async function requestCancel(tx: Tx, operationId: string): Promise<void> {
   await tx.query(/* sql */ `update operations set cancel_requested = true where id = $1`, [operationId]);
 }
+
+/** Whether a cancel, or a delete that takes its place, waits for this operation's next boundary. */
+export async function isCancelled(tx: Tx, operationId: string): Promise<boolean> {
+  const [row] = await tx.query<{ cancel_requested: boolean }>(
+    /* sql */ `select cancel_requested from operations where id = $1`,
+    [operationId],
+  );
+  return row?.cancel_requested === true;
+}

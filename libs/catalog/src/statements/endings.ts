@@ -60,7 +60,10 @@ export async function finishOperation(
 
 /** Services that could not be started are the watcher's to judge from then on: its codes begin so. */
 function degradation(kind: OperationRow['kind'], reason: Reason | undefined): Reason | undefined {
-  if (kind !== 'environment.start') return reason;
+  return kind === 'environment.start' ? servicesNotStarted(reason) : reason;
+}
+
+export function servicesNotStarted(reason: Reason | undefined): Reason {
   return { code: 'service_not_started', message: reason?.message ?? 'its services have not all been started' };
 }
 
@@ -142,7 +145,8 @@ const END_ENVIRONMENT = /* sql */ `
            when $2 <> 'blocked' and exists (
            select 1 from operations d where d.environment_id = $1 and d.kind = 'environment.delete' and d.state in ('queued', 'running', 'blocked'))
            then 'deleting' else $2 end,
-         reason = $4,
+         -- What is degraded, or becomes so again, keeps its reason until there is another.
+         reason = case when $4::jsonb is null and $2 = 'degraded' then reason else $4 end,
          last_observed_at = case when $3 then now() else last_observed_at end
    where id = $1
   returning state`;

@@ -18,12 +18,20 @@ export interface WatchedService {
   readonly environment_reason: Reason | null;
   readonly identities: ServiceIdentities | null;
   readonly observed: ServiceObservation | null;
+  /** Starts that have failed since the last that did not; null when none has. */
+  readonly failed_starts: { readonly count: number; /** ISO 8601 */ readonly last_at: string } | null;
 }
 
 /** Services of environments that are to be well: in their order. */
 export async function watchedServices(tx: Tx, hostId: string): Promise<readonly WatchedService[]> {
   return tx.query<WatchedService>(
-    /* sql */ `select s.id, s.name, s.environment_id, v.reason as environment_reason, v.identities -> 'services' -> s.id::text as identities, s.observed
+    /* sql */ `select s.id, s.name, s.environment_id, v.reason as environment_reason, v.identities -> 'services' -> s.id::text as identities, s.observed,
+                      case when v.state = 'degraded' then (
+                        select json_build_object('count', count(*), 'last_at', max(o.finished_at)) from operations o
+                         where o.environment_id = v.id and o.kind = 'environment.start' and o.state = 'failed'
+                           and o.created_at > coalesce((
+                             select max(x.created_at) from operations x where x.environment_id = v.id and x.state = 'succeeded'), '-infinity')
+                        having count(*) > 0) end as failed_starts
                  from environments v
                  join engines e on e.id = v.engine_id and e.host_id = $1
                  join services s on s.environment_id = v.id
@@ -51,17 +59,19 @@ export async function noteObservations(tx: Tx, observed: readonly Observed[]): P
 const WATCHED_REASON = 'service_';
 
 const JUDGE = /* sql */ `
+  with before as (select id, state from environments where id = $1 for update)
   update environments v
      set state = case when $2::jsonb is null then 'ready' else 'degraded' end, reason = $2
-   where v.id = $1 and v.reason is distinct from $2
+    from before
+   where v.id = before.id and v.reason is distinct from $2
      and (v.state = 'ready' or (v.state = 'degraded' and v.reason ->> 'code' like '${WATCHED_REASON}%'))
      and not exists (
        select 1 from operations o where o.environment_id = v.id and o.state in ('queued', 'running', 'blocked'))
-  returning 1`;
+  returning before.state <> v.state as turned`;
 
 /**
  * @param reason why the environment does not hold, with a code that begins with `service_`; undefined when it does
- * @returns whether that is news
+ * @returns whether that turned it from ready to degraded, or back
  */
 export async function judgeEnvironment(
   tx: Tx,
@@ -71,8 +81,12 @@ export async function judgeEnvironment(
 ): Promise<boolean> {
   if (reason !== undefined && !reason.code.startsWith(WATCHED_REASON))
     throw new TypeError(`${reason.code} is no reason of the watcher`);
-  const changed = await tx.query(JUDGE, [environmentId, reason === undefined ? null : JSON.stringify(reason)]);
-  if (changed.length === 0) return false;
+  const [changed] = await tx.query<{ turned: boolean }>(JUDGE, [
+    environmentId,
+    reason === undefined ? null : JSON.stringify(reason),
+  ]);
+  // A service that ends again and again has the same news each time: it is shown, and audited once.
+  if (changed?.turned !== true) return false;
   await writeAudit(
     tx,
     `host ${hostId}`,
@@ -103,7 +117,7 @@ export async function requestServicesStart(tx: Tx, hostId: string, environmentId
   ]);
   if (environment === undefined) return false;
   const operationId = randomUUID();
-  await submitOperation(tx, 'internal', {
+  const submitted = await submitOperation(tx, 'internal', {
     operationId,
     jobId: randomUUID(),
     kind: START,
@@ -113,6 +127,7 @@ export async function requestServicesStart(tx: Tx, hostId: string, environmentId
     engineId: environment.engine_id,
     request: {},
   });
+  if (!submitted) throw new TypeError(`environment ${environmentId} has an open operation, though its row said not`);
   await writeAudit(tx, `host ${hostId}`, START, environmentId, { operationId });
   return true;
 }

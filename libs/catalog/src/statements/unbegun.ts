@@ -4,7 +4,7 @@ import type { EnvironmentState, OperationKind } from '#protocol';
 import { nextOperationState, OPERATIONS } from '#protocol';
 import type { Tx } from '../catalog.ts';
 import { writeAudit } from './audit.ts';
-import { endEngine, endEnvironment } from './endings.ts';
+import { endEngine, endEnvironment, servicesNotStarted } from './endings.ts';
 import { withoutDelete } from './without-delete.ts';
 
 export interface Unbegun {
@@ -33,6 +33,8 @@ export async function endUnbegun(tx: Tx, operation: Unbegun, event: 'cancel' | '
   const ending = event === 'cancel' ? 'cancelled' : 'failed';
   if (kind.subject === 'engine') return endEngine(tx, operation.engine_id, kind.engine[ending]);
   const environmentId = operation.environment_id ?? '';
+  if (operation.kind === 'environment.start')
+    return endEnvironment(tx, environmentId, kind.environment[ending], false, servicesNotStarted(reason));
   if (operation.kind !== 'environment.delete')
     return endEnvironment(tx, environmentId, kind.environment[ending], false);
   const state = await withoutDelete(tx, environmentId, operation.request.previousState);

@@ -4,13 +4,23 @@ import type { Tx } from '../catalog.ts';
 
 const SETTLED_STATES: readonly (EnvironmentState | undefined)[] = ['ready', 'degraded', 'suspended', 'failed'];
 
-const LAST_OTHER = /* sql */ `
-  select o.kind, o.state, v.identities
+/** How it was created decides what there is; whatever else is open decides its state itself. */
+const CREATED = /* sql */ `
+  select o.kind, o.state, v.identities,
+         exists (select 1 from operations x where x.environment_id = v.id and x.kind <> 'environment.delete'
+                    and x.state in ('queued', 'running', 'blocked')) as open
     from environments v
     left join lateral (
-      select kind, state from operations where environment_id = v.id and kind <> 'environment.delete'
+      select kind, state from operations where environment_id = v.id and kind = 'environment.create'
        order by created_at desc, id desc limit 1) o on true
    where v.id = $1`;
+
+interface Created {
+  readonly kind: OperationKind | null;
+  readonly state: OperationState;
+  readonly identities: Identities;
+  readonly open: boolean;
+}
 
 /**
  * The state of an environment whose delete ended before it did anything; undefined when what still runs decides.
@@ -25,12 +35,10 @@ export async function withoutDelete(
     /* sql */ `update operations set superseded = false where environment_id = $1 and state in ('queued', 'running', 'blocked')`,
     [environmentId],
   );
-  const [last] = await tx.query<{ kind: OperationKind | null; state: OperationState; identities: Identities }>(
-    LAST_OTHER,
-    [environmentId],
-  );
-  if (last === undefined || last.kind === null) return previous ?? 'degraded';
-  switch (last.state) {
+  const [created] = await tx.query<Created>(CREATED, [environmentId]);
+  if (created?.open === true) return undefined;
+  if (created === undefined || created.kind === null) return previous ?? 'degraded';
+  switch (created.state) {
     case 'queued':
     case 'running':
     case 'blocked':
@@ -41,6 +49,6 @@ export async function withoutDelete(
       return SETTLED_STATES.includes(previous) ? previous : 'failed';
     case 'cancelled':
       // It left to the delete what it had made; without anything made there is nothing left.
-      return Object.keys(last.identities).length === 0 ? 'deleted' : 'degraded';
+      return Object.keys(created.identities).length === 0 ? 'deleted' : 'degraded';
   }
 }
