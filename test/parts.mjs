@@ -21,7 +21,7 @@ export const parts = {
   check: { needsStack: false, run: runCheck },
   unit: { needsStack: false, run: runUnit },
   contract: { needsStack: true, run: (surroundings) => runJest('contract', surroundings, 6 * minuteMs) },
-  e2e: { needsStack: true, run: (surroundings) => runJest('e2e', surroundings, 10 * minuteMs) },
+  e2e: { needsStack: true, run: (surroundings) => runJest('e2e', surroundings, 15 * minuteMs) },
   faults: { needsStack: true, run: (surroundings) => runJest('faults', surroundings, 10 * minuteMs) },
   crash: { needsStack: true, run: (surroundings) => runJest('crash', surroundings, 10 * minuteMs) },
 };
