@@ -72,6 +72,7 @@ export interface Operation {
   readonly id: string;
   readonly kind: string;
   readonly environmentId: string | null;
+  readonly environmentName?: string;
   readonly state: OperationState;
   readonly stage: string;
   readonly attempt: number;

@@ -70,12 +70,13 @@ function nextStep({ code, operationId }: ProblemDocument): string | undefined {
 /** An operation that ended as something else than `succeeded`. */
 export function endedBadly(operation: Operation): CommandFailure {
   const { kind, id, state, reason } = operation;
-  const why = whyText(reason);
   if (state === 'blocked')
-    return new CommandFailure(EXIT.blocked, 'blocked', `${kind} is blocked${why}`, {
+    return new CommandFailure(EXIT.blocked, 'blocked', `${kind} is blocked${whyText(reason)}`, {
       operation,
       next: nextOfBlocked(operation),
     });
+  // Its code is that of the failure, which is told with it.
+  const why = reason === null ? '' : `: ${reason.message}`;
   const code = reason?.code ?? state;
   return new CommandFailure(EXIT.failed, code, `${kind} ${state}${why}`, {
     operation,

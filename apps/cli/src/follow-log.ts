@@ -54,6 +54,7 @@ function ended(reason: string, lastAt: string | undefined): string {
   const known = Object.hasOwn(LOG_ENDS, reason) ? (reason as LogEnd) : undefined;
   const exit = known === undefined ? EXIT.failed : EXIT_OF[known];
   const text = known === undefined ? `the log has ended: ${reason}` : LOG_ENDS[known];
+  if (known === 'stopped') return `${text}; it may be started again; ${goOn(lastAt).next}`;
   if (exit === EXIT.done) return text;
   throw new CommandFailure(exit, reason, text, goOn(lastAt));
 }

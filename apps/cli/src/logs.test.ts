@@ -26,6 +26,7 @@ function has(...services: readonly string[]): void {
 
 async function run(...args: readonly string[]): Promise<number> {
   const terminal = {
+    columns: undefined,
     stdinIsTerminal: false,
     out: (text: string): void => void out.push(text),
     err: (text: string): void => void err.push(text),
@@ -135,7 +136,7 @@ describe('what is followed', () => {
     expect(out).toEqual(['one', 'two']);
     expect(err).toEqual([
       '… 5 lines are missing here: they came faster than they were read',
-      'the container has stopped',
+      `the container has stopped; it may be started again; to go on: the same command with --since ${AT}`,
     ]);
     expect(gateway.asked.at(-1)?.headers.accept).toBe('text/event-stream');
     expect(await run('-f', '--tail', '0', '--json')).toBe(0);

@@ -59,10 +59,24 @@ function operation(state: Operation['state'], changes: Partial<Operation> = {}):
   };
 }
 
+const SERVICE: Service = {
+  name: 'api',
+  image: 'team/api:1',
+  state: 'running',
+  ports: [{ container: 3000, address: '127.0.0.1', host: 20_001 }],
+  env: ['MODE'],
+  secrets: ['key'],
+  health: { deadlineSeconds: 60 },
+  limits: { memory: 256 * 1024 ** 2, cpus: 1, pids: 256 },
+  readOnly: false,
+  user: null,
+};
+
 let gateway: ScriptedGateway;
 let out: string[];
 let err: string[];
 let statuses: string[];
+let columns: number | undefined;
 let confirmed: boolean | undefined;
 let input: string;
 
@@ -71,6 +85,7 @@ beforeEach(async () => {
   out = [];
   err = [];
   statuses = [];
+  columns = undefined;
   confirmed = undefined;
   input = '';
 });
@@ -79,6 +94,7 @@ afterEach(() => gateway.close());
 
 async function run(...args: readonly string[]): Promise<number> {
   const terminal = {
+    columns,
     stdinIsTerminal: confirmed !== undefined,
     out: (text: string): void => void out.push(text),
     err: (text: string): void => void err.push(text),
@@ -310,6 +326,80 @@ describe('other commands', () => {
     expect(err.join('\n')).toContain(`surefoot case show ${CASE_ID}`);
   });
 
+  describe('an environment that failed', () => {
+    const services = [{ ...SERVICE, state: 'removed' }];
+    const LAST = `GET /v1/operations?environment=${ENVIRONMENT_ID}&kind=environment.create&limit=1`;
+
+    beforeEach(() => {
+      gateway.answer(`GET ${ENVIRONMENT}`, { body: environment({ state: 'failed', services }) });
+      const reason = { code: 'service_exits', message: 'service api has ended with code 1' };
+      gateway.answer(LAST, { body: { items: [operation('failed', { reason })], nextCursor: null } });
+    });
+
+    test('is shown with why, where to look, and without what is not there', async () => {
+      expect(await run('env', 'show', ENVIRONMENT_ID)).toBe(0);
+      expect(out.join()).toContain('service api has ended with code 1 (service_exits)');
+      expect(out.join()).toContain(`surefoot op show ${OPERATION_ID}`);
+      expect(out.join()).not.toContain('localhost');
+      expect(out.join()).not.toContain('_app');
+      expect(out.join()).not.toContain('->');
+    });
+
+    test('has its last words in the operation', async () => {
+      const logs = `GET ${ENVIRONMENT}/services/api/logs?tail=100`;
+      for (const call of [logs, `${logs}&follow=true`])
+        gateway.answer(call, { status: 409, body: problem('environment_not_ready') });
+      for (const args of [[], ['--follow']]) {
+        expect(await run('env', 'logs', ENVIRONMENT_ID, ...args)).toBe(3);
+        expect(err.at(-1)).toBe(`  its last words are in: surefoot op show ${OPERATION_ID}`);
+      }
+    });
+  });
+
+  test('of two environments of a name the living one is deleted, and it is said which one that was', async () => {
+    const failed = environment({ id: CASE_ID, state: 'failed' });
+    gateway.answer(`GET ${COLLECTION}?name=pr-1`, { body: { items: [failed, environment()], nextCursor: null } });
+    const removal = operation('succeeded', { kind: 'environment.delete' });
+    gateway.answer(`DELETE ${ENVIRONMENT}`, { status: 202, body: removal });
+    gateway.answer(`GET ${OPERATION}`, { body: removal });
+    expect(await run('env', 'delete', 'pr-1', '--yes', '--wait')).toBe(0);
+    expect(out).toEqual([`environment pr-1 (${ENVIRONMENT_ID}) is deleted`]);
+    expect(await run('env', 'delete', 'pr-1', '--yes')).toBe(0);
+    expect(out[1]).toContain(`environment.delete of pr-1 (${ENVIRONMENT_ID}, ready) is`);
+  });
+
+  test('a list of operations names environments, and is as wide as the terminal', async () => {
+    const reason = { code: 'service_exits', message: `service api has ended: ${'x'.repeat(80)}\nlast words` };
+    const items = [operation('failed', { reason, environmentName: 'pr-1' }), operation('running')];
+    gateway.answer('GET /v1/operations?limit=20', { body: { items, nextCursor: null } });
+    expect(await run('op', 'list')).toBe(0);
+    expect(out[0]?.split('\n')).toHaveLength(3);
+    expect(out[0]).toMatch(/^environment.create +pr-1 +failed +2026-01-01T00:00:00Z .*x{80} …$/m);
+    columns = 110;
+    expect(await run('op', 'list')).toBe(0);
+    expect(out[1]?.split('\n')[1]).toMatch(/^.{109}…$/);
+  });
+
+  test('an operation that is not there is to be looked for in the list', async () => {
+    for (const args of [
+      ['op', 'show', 'nonsense'],
+      ['op', 'watch', 'nonsense'],
+      ['op', 'cancel', 'nonsense'],
+    ]) {
+      expect(await run(...args)).toBe(3);
+      expect(err.at(-1)).toBe('  see: surefoot op list');
+    }
+  });
+
+  test('the code of a reason is told once', async () => {
+    const reason = { code: 'service_exits', message: 'service api has ended (service_exits)' };
+    gateway.answer(`GET ${OPERATION}`, { body: operation('failed', { reason }) });
+    expect(await run('op', 'show', OPERATION_ID)).toBe(0);
+    expect(out.join().match(/service_exits/g)).toHaveLength(1);
+    expect(await run('op', 'watch', OPERATION_ID)).toBe(1);
+    expect(err.at(-2)).toBe('surefoot: environment.create failed: service api has ended (service_exits)');
+  });
+
   test('the version is that of the package', async () => {
     expect(await run('--version')).toBe(0);
     expect(out.join()).toMatch(/^surefoot \d+\.\d+\.\d+$/);
@@ -381,17 +471,7 @@ describe('other commands', () => {
 describe('services', () => {
   const API = { name: 'api', image: 'team/api:1' };
   const SECRET = 'canary-9c41';
-  const shown: Service = {
-    ...API,
-    state: 'running',
-    ports: [{ container: 3000, address: '127.0.0.1', host: 20_001 }],
-    env: ['MODE'],
-    secrets: ['key'],
-    health: { deadlineSeconds: 60 },
-    limits: { memory: 256 * 1024 ** 2, cpus: 1, pids: 256 },
-    readOnly: false,
-    user: null,
-  };
+  const shown = SERVICE;
   const asked = { ...API, ports: [3000], env: { MODE: 'x' }, secrets: { key: SECRET } };
   let folder: string;
   let file: string;
@@ -485,6 +565,26 @@ describe('services', () => {
       'api      running                                        127.0.0.1:20001 -> 3000  team/api:1',
       'job      exited (code 137, out of memory, restarts: 4)  -                        team/api:1',
       'new      pending                                        … -> 80                  team/api:1',
+    ]);
+  });
+
+  test('what each was asked for with is shown on request', async () => {
+    const limits = { memory: 1536 * 1024 ** 2, cpus: 0.5, pids: 64 };
+    const health = { http: { port: 80, path: '/up' }, deadlineSeconds: 9 };
+    gateway.answer(`GET ${ENVIRONMENT}`, {
+      body: environment({ services: [{ ...shown, limits, health, user: '7' }] }),
+    });
+    expect(await run('env', 'show', ENVIRONMENT_ID, '--verbose')).toBe(0);
+    expect(out[0]?.split('\n').slice(-9)).toEqual([
+      'service    api',
+      'health     GET /up at port 80 answers, within 9 s',
+      'memory     1536m',
+      'cpus       0.5',
+      'pids       64',
+      'user       7',
+      'readOnly   no',
+      'variables  MODE',
+      'secrets    key',
     ]);
   });
 

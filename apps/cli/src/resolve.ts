@@ -1,6 +1,6 @@
 /** What people call a thing, and its id. */
 import { isUuid } from '#kernel';
-import type { Engine, Environment } from './api.ts';
+import type { Engine, Environment, Operation } from './api.ts';
 import { CommandFailure, EXIT, Refusal } from './failure.ts';
 import type { RestClient } from './rest-client.ts';
 
@@ -33,6 +33,29 @@ async function findEnvironment(
   }
   const named = await client.list<Environment>(environmentsOf(project), { name: nameOrId });
   return named.find(({ state }) => state !== 'failed') ?? named.at(-1);
+}
+
+/** @param ask what needs the operation to be there. @throws CommandFailure what it throws; `not_found` says where they are */
+export async function ofOperation<T>(ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.code !== 'not_found') throw error;
+    throw new CommandFailure(error.exit, error.code, error.message, { next: 'see: surefoot op list', cause: error });
+  }
+}
+
+/** What says why an environment is as it is: of a failed one its create, which a delete may have followed. */
+export async function lastOperation(
+  client: RestClient,
+  { id, state }: Pick<Environment, 'id' | 'state'>,
+): Promise<Operation | undefined> {
+  const { items } = await client.page<Operation>('/v1/operations', {
+    environment: id,
+    kind: state === 'failed' ? 'environment.create' : undefined,
+    limit: '1',
+  });
+  return items[0];
 }
 
 export function environmentsOf(project: string): string {

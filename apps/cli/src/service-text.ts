@@ -1,6 +1,6 @@
 /** Services of an environment, as people read them. */
 import type { Service } from './api.ts';
-import { table } from './terminal.ts';
+import { fields, table } from './terminal.ts';
 
 export function servicesText(services: readonly Service[]): string {
   return table([
@@ -8,6 +8,40 @@ export function servicesText(services: readonly Service[]): string {
     ...services.map((service) => [service.name, stateText(service), addressText(service), service.image]),
   ]);
 }
+
+/** What it was asked for with, as far as it is shown. */
+export function serviceDetails({ name, health, limits, user, readOnly, env, secrets }: Service): string {
+  return fields({
+    service: name,
+    health: healthText(health),
+    memory: memoryText(limits.memory),
+    cpus: limits.cpus,
+    pids: limits.pids,
+    user: user ?? 'as the image says',
+    readOnly: readOnly ? 'yes' : 'no',
+    variables: env.length === 0 ? undefined : env.join(', '),
+    secrets: secrets.length === 0 ? undefined : secrets.join(', '),
+  });
+}
+
+function healthText({ http, tcp, deadlineSeconds }: Service['health']): string {
+  const within = `within ${deadlineSeconds} s`;
+  if (http !== undefined) return `GET ${http.path} at port ${http.port} answers, ${within}`;
+  if (tcp !== undefined) return `port ${tcp.port} takes connections, ${within}`;
+  return `the check of its image, ${within}, or that it keeps running`;
+}
+
+/** As it is asked for: the largest unit that divides it. */
+function memoryText(bytes: number): string {
+  const [unit, size] = MEMORY_UNITS.find(([, unitBytes]) => bytes % unitBytes === 0) ?? ['', 1];
+  return `${bytes / size}${unit}`;
+}
+
+const MEMORY_UNITS: readonly (readonly [string, number])[] = [
+  ['g', 1024 ** 3],
+  ['m', 1024 ** 2],
+  ['k', 1024],
+];
 
 function stateText({ state, exitCode, outOfMemory, restarts }: Service): string {
   const ended = state === 'exited' || state === 'restarting';
@@ -20,8 +54,8 @@ function stateText({ state, exitCode, outOfMemory, restarts }: Service): string 
 }
 
 /** Where each published port of the container is found. */
-function addressText({ ports }: Service): string {
-  if (ports.length === 0) return '-';
+function addressText({ state, ports }: Service): string {
+  if (ports.length === 0 || state === 'removed') return '-';
   return ports
     .map(({ container, address, host }) => `${host === null ? '…' : `${address}:${host}`} -> ${container}`)
     .join(', ');

@@ -1,9 +1,12 @@
 /** Where a command reads and writes. Results go to standard output, everything else to standard error. */
 import { createInterface } from 'node:readline/promises';
 import { text as readText } from 'node:stream/consumers';
+import type { Reason } from '#kernel';
 import type { CommandFailure } from './failure.ts';
 
 export interface Terminal {
+  /** Letters in a line of standard output; undefined where it is no terminal. */
+  readonly columns: number | undefined;
   readonly stdinIsTerminal: boolean;
   out(text: string): void;
   err(text: string): void;
@@ -27,6 +30,7 @@ export function processTerminal(): Terminal {
     status = '';
   };
   return {
+    columns: process.stdout.isTTY ? process.stdout.columns : undefined,
     stdinIsTerminal: process.stdin.isTTY,
     out(text) {
       wipe();
@@ -66,7 +70,7 @@ export function showFailure(terminal: Terminal, json: boolean, failure: CommandF
     terminal.err(JSON.stringify({ code, detail: message, errors, next, operation, exitCode: exit }));
     return;
   }
-  terminal.err(printable(`surefoot: ${message} [${code}]`));
+  terminal.err(printable(`surefoot: ${message}${message.endsWith(`(${code})`) ? '' : ` [${code}]`}`));
   for (const fault of errors)
     terminal.err(printable(`  ${fault.field === '' ? 'body' : fault.field}: ${fault.message}`));
   if (next !== undefined) terminal.err(printable(`  ${next}`));
@@ -79,8 +83,11 @@ export function printable(text: string): string {
   );
 }
 
-/** @param rows the first is the heading */
-export function table(rows: readonly (readonly string[])[]): string {
+/**
+ * @param rows the first is the heading
+ * @param columns lines are cut to so many letters
+ */
+export function table(rows: readonly (readonly string[])[], columns?: number): string {
   const shown = rows.map((row) => row.map(printable));
   const widths = (shown[0] ?? []).map((_, column) => Math.max(...shown.map((row) => width(row[column] ?? ''))));
   return shown
@@ -90,14 +97,31 @@ export function table(rows: readonly (readonly string[])[]): string {
         .join('  ')
         .trimEnd(),
     )
+    .map((line) => (columns === undefined ? line : cut(line, columns)))
     .join('\n');
 }
 
 const LETTERS = new Intl.Segmenter();
 
+function cut(line: string, columns: number): string {
+  if (width(line) <= columns) return line;
+  const letters = Array.from(LETTERS.segment(line), ({ segment }) => segment);
+  return `${letters.slice(0, Math.max(columns - 1, 0)).join('')}…`;
+}
+
 /** Letters as people count them. */
 function width(text: string): number {
   return Array.from(LETTERS.segment(text)).length;
+}
+
+/** As people read it: to the second. */
+export function timeText(at: string): string {
+  return at.replace(/\.\d+(?=Z$)/, '');
+}
+
+/** The code stands once, also where the message ends with it. */
+export function reasonText({ code, message }: Reason): string {
+  return message.includes(`(${code})`) ? message : `${message} (${code})`;
 }
 
 /** `name  value` lines; what is undefined is left out. */

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { Case } from '../api.ts';
 import { withJson, type JsonOption } from '../options.ts';
-import { fields, printable, show, table } from '../terminal.ts';
+import { fields, printable, reasonText, show, table, timeText } from '../terminal.ts';
 import type { Context } from './context.ts';
 
 export function caseCommands(parent: Command, { client, terminal }: Context): void {
@@ -14,7 +14,7 @@ export function caseCommands(parent: Command, { client, terminal }: Context): vo
       show(terminal, json === true, cases, () =>
         table([
           ['KIND', 'STATE', 'OPENED', 'ID', 'REASON'],
-          ...cases.map((found) => [found.kind, found.state, found.openedAt, found.id, found.reason.message]),
+          ...cases.map((found) => [found.kind, found.state, timeText(found.openedAt), found.id, found.reason.message]),
         ]),
       );
     });
@@ -32,13 +32,13 @@ function caseText(found: Case): string {
     id: found.id,
     kind: found.kind,
     state: found.state,
-    reason: `${found.reason.message} (${found.reason.code})`,
+    reason: reasonText(found.reason),
     host: found.host,
     engine: found.engineId ?? undefined,
     environment: found.environmentId ?? undefined,
     operation: found.operationId ?? undefined,
     effect: found.effectId ?? undefined,
-    opened: found.openedAt,
+    opened: timeText(found.openedAt),
     closed: found.closedAt ?? undefined,
   });
   return `${text}\nevidence\n${printable(JSON.stringify(found.evidence, null, 2))}`;

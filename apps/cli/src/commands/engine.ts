@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { Engine } from '../api.ts';
 import { withJson, type JsonOption } from '../options.ts';
 import { resolveEngine } from '../resolve.ts';
-import { fields, show, table } from '../terminal.ts';
+import { fields, show, table, timeText } from '../terminal.ts';
 import type { Context } from './context.ts';
 
 export function engineCommands(parent: Command, { client, terminal }: Context): void {
@@ -50,6 +50,6 @@ function engineText(engine: Engine): string {
     'rule generation': engine.ruleGeneration ?? undefined,
     ...Object.fromEntries(pin),
     extensions: engine.extensions.length === 0 ? undefined : engine.extensions.join(', '),
-    created: engine.createdAt,
+    created: timeText(engine.createdAt),
   });
 }

@@ -1,5 +1,6 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { TIERS, type Tier } from '#kernel';
+import type { EnvironmentState } from '#protocol';
 import type { Environment, Login, Operation } from '../api.ts';
 import { ensureEnvironment, type Wanted } from '../ensure-environment.ts';
 import { CommandFailure, endedBadly, EXIT, Refusal } from '../failure.ts';
@@ -18,9 +19,9 @@ import {
   type ProjectOption,
   type WaitOptions,
 } from '../options.ts';
-import { environmentsOf, resolveEnvironment } from '../resolve.ts';
-import { servicesText } from '../service-text.ts';
-import { fields, printable, show, table } from '../terminal.ts';
+import { environmentsOf, lastOperation, resolveEnvironment } from '../resolve.ts';
+import { serviceDetails, servicesText } from '../service-text.ts';
+import { fields, printable, reasonText, show, table, timeText } from '../terminal.ts';
 import { follower, type Context } from './context.ts';
 import { logsCommand } from './logs.ts';
 import { acceptedText } from './operation.ts';
@@ -46,12 +47,11 @@ export function environmentCommands(parent: Command, context: Context): void {
     listEnvironments(context, options),
   );
 
-  withJson(withProject(env.command('show').argument('<name-or-id>').description('one environment'))).action(
-    async (nameOrId: string, { project, json }: Common) => {
-      const environment = await resolveEnvironment(context.client(), project, nameOrId);
-      show(context.terminal, json === true, environment, () => environmentText(environment));
-    },
-  );
+  withJson(withProject(env.command('show').argument('<name-or-id>').description('one environment')))
+    .option('--verbose', 'what each service was asked for with too')
+    .action((nameOrId: string, options: Common & { readonly verbose?: boolean }) =>
+      showEnvironment(context, nameOrId, options),
+    );
 
   const credentials = env
     .command('credentials')
@@ -68,6 +68,23 @@ export function environmentCommands(parent: Command, context: Context): void {
     .option('--yes', 'do not ask')
     .action((nameOrId: string, options: DeleteOptions) => deleteEnvironment(context, nameOrId, options));
 }
+
+async function showEnvironment(
+  { client, terminal }: Context,
+  nameOrId: string,
+  { project, json, verbose }: Common & { readonly verbose?: boolean },
+): Promise<void> {
+  const rest = client();
+  const environment = await resolveEnvironment(rest, project, nameOrId);
+  const last =
+    json !== true && EXPLAINED.includes(environment.state) ? await lastOperation(rest, environment) : undefined;
+  show(terminal, json === true, environment, () => environmentText(environment, last, verbose));
+}
+
+/** Why they are so is said by an operation. */
+const EXPLAINED: readonly EnvironmentState[] = ['failed', 'blocked'];
+/** Of these no database and no login is left. */
+const WITHOUT_DATABASE: readonly EnvironmentState[] = ['failed', 'deleted'];
 
 type CreateOptions = Common &
   WaitOptions & {
@@ -155,20 +172,24 @@ async function deleteEnvironment(context: Context, nameOrId: string, options: De
   const { terminal } = context;
   const client = context.client();
   const environment = await resolveEnvironment(client, options.project, nameOrId);
+  // A name may have been used before: whoever deletes is told which one it was.
+  const subject = `${environment.name} (${environment.id}, ${environment.state})`;
   if (options.yes !== true) {
     if (!terminal.stdinIsTerminal)
       throw new CommandFailure(EXIT.usage, 'usage', 'nobody is here to confirm the delete', { next: 'add --yes' });
-    if (!(await terminal.confirm(printable(`Delete environment ${environment.name} with all its data?`))))
+    if (!(await terminal.confirm(printable(`Delete environment ${subject} with all its data?`))))
       throw new CommandFailure(EXIT.refused, 'not_confirmed', 'nothing was deleted');
   }
   const accepted = await acceptDelete(context, environment.id, options);
   if (options.wait !== true) {
-    show(terminal, options.json === true, accepted, () => acceptedText(accepted));
+    show(terminal, options.json === true, accepted, () => acceptedText(accepted, subject));
     return;
   }
   const ended = await follower(context, client, waitOf(options), options.json).follow(accepted.id);
   if (ended.state !== 'succeeded') throw endedBadly(ended);
-  show(terminal, options.json === true, ended, () => printable(`environment ${environment.name} is deleted`));
+  show(terminal, options.json === true, ended, () =>
+    printable(`environment ${environment.name} (${environment.id}) is deleted`),
+  );
 }
 
 /** A delete that is under way already is as good as ours. */
@@ -190,25 +211,34 @@ function tier(text: string): Tier {
   return found;
 }
 
-function environmentText(environment: Environment): string {
+/** @param last the operation that says why it is so */
+function environmentText(environment: Environment, last?: Operation, verbose = false): string {
   const { name, id, project, state, engine, host, connection, extensions, connectionLimit, labels } = environment;
-  const { reason, services } = environment;
+  const { services } = environment;
+  const reason = environment.reason ?? last?.reason ?? null;
+  const hasDatabase = !WITHOUT_DATABASE.includes(state);
   const pairs = Object.entries(labels).map(([label_, value]) => `${label_}=${value}`);
   const text = fields({
     name,
     id,
     project,
     state,
-    reason: reason === null ? undefined : `${reason.message} (${reason.code})`,
+    reason: reason === null ? undefined : reasonText(reason),
+    see: last === undefined ? undefined : `surefoot op show ${last.id}`,
     engine: `${engine} on host ${host}`,
-    address: `${connection.host}:${connection.port}, sslmode ${connection.sslmode}`,
-    database: connection.database,
-    users: Object.values(connection.users).join(', '),
+    ...(hasDatabase
+      ? {
+          address: `${connection.host}:${connection.port}, sslmode ${connection.sslmode}`,
+          database: connection.database,
+          users: Object.values(connection.users).join(', '),
+        }
+      : {}),
     extensions: extensions.length === 0 ? undefined : extensions.join(', '),
     connections: connectionLimit,
     labels: pairs.length === 0 ? undefined : pairs.join(', '),
-    created: environment.createdAt,
+    created: timeText(environment.createdAt),
     connect: state === 'ready' ? `surefoot psql ${id}` : undefined,
   });
-  return services.length === 0 ? text : `${text}\n\n${servicesText(services)}`;
+  const shown = services.length === 0 ? [text] : [text, servicesText(services)];
+  return [...shown, ...(verbose ? services.map(serviceDetails) : [])].join('\n\n');
 }

@@ -1,10 +1,10 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { isLogTime, LOG_TAIL_DEFAULT, LOG_TAIL_MAX, type LogLine } from '#kernel';
 import type { Environment, Log } from '../api.ts';
-import { CommandFailure, EXIT } from '../failure.ts';
+import { CommandFailure, EXIT, Refusal } from '../failure.ts';
 import { followLog } from '../follow-log.ts';
 import { withJson, withProject, type JsonOption, type ProjectOption } from '../options.ts';
-import { resolveEnvironment } from '../resolve.ts';
+import { lastOperation, resolveEnvironment } from '../resolve.ts';
 import { printable, type Terminal } from '../terminal.ts';
 import type { Context } from './context.ts';
 
@@ -41,14 +41,24 @@ async function showLogs(
   const query = new URLSearchParams({ tail: String(lines), ...(from === undefined ? {} : { since: from }) });
   const path = `/v1/environments/${environment.id}/services/${encodeURIComponent(name)}/logs?${query.toString()}`;
   const writer = new LogWriter(terminal, json);
-  if (follow) {
-    const why = await followLog(rest, `${path}&follow=true`, writer);
-    if (!json) terminal.err(printable(why));
-    return;
+  try {
+    if (follow) {
+      const why = await followLog(rest, `${path}&follow=true`, writer);
+      if (!json) terminal.err(printable(why));
+      return;
+    }
+    const { items, truncated } = await rest.get<Log>(path);
+    if (truncated) writer.onTruncated();
+    for (const line of items) writer.onLine(line);
+  } catch (error) {
+    if (environment.state !== 'failed' || !(error instanceof Refusal) || error.code !== 'environment_not_ready')
+      throw error;
+    const last = await lastOperation(rest, environment);
+    throw new CommandFailure(error.exit, error.code, error.message, {
+      ...(last === undefined ? {} : { next: `its last words are in: surefoot op show ${last.id}` }),
+      cause: error,
+    });
   }
-  const { items, truncated } = await rest.get<Log>(path);
-  if (truncated) writer.onTruncated();
-  for (const line of items) writer.onLine(line);
 }
 
 function onlyServiceOf({ name, id, services }: Environment): string {

@@ -5,8 +5,8 @@ import { endedBadly } from '../failure.ts';
 import { effectText, waitingText } from '../follow-operation.ts';
 import { positive, waitOf, withJson, withProject, withWait, type JsonOption, type WaitOptions } from '../options.ts';
 import type { Page } from '../rest-client.ts';
-import { resolveEnvironment } from '../resolve.ts';
-import { fields, printable, show, table } from '../terminal.ts';
+import { ofOperation, resolveEnvironment } from '../resolve.ts';
+import { fields, printable, reasonText, show, table, timeText } from '../terminal.ts';
 import { follower, type Context } from './context.ts';
 
 const LIST_DEFAULT = 20;
@@ -22,7 +22,7 @@ export function operationCommands(parent: Command, context: Context): void {
 
   withJson(op.command('show').argument('<id>').description('one operation, with its effects')).action(
     async (id: string, { json }: JsonOption) => {
-      const operation = await context.client().get<Operation>(operationPath(id));
+      const operation = await ofOperation(() => context.client().get<Operation>(operationPath(id)));
       show(context.terminal, json === true, operation, () => operationText(operation));
     },
   );
@@ -61,17 +61,27 @@ async function listOperations({ client, terminal }: Context, options: ListOption
     cursor = page.nextCursor;
   } while (cursor !== null && operations.length < limit);
   show(terminal, json === true, operations, () =>
-    table([
-      ['KIND', 'STATE', 'CREATED', 'ID', 'REASON'],
-      ...operations.map((operation) => [
-        operation.kind,
-        operation.state,
-        operation.createdAt,
-        operation.id,
-        operation.reason?.message ?? operation.waitingFor ?? '',
-      ]),
-    ]),
+    table(
+      [
+        ['KIND', 'ENVIRONMENT', 'STATE', 'CREATED', 'ID', 'REASON'],
+        ...operations.map(({ kind, environmentName = '-', state: now, createdAt, id, reason, waitingFor = '' }) => [
+          kind,
+          environmentName,
+          now,
+          timeText(createdAt),
+          id,
+          firstLine(reason?.message ?? waitingFor),
+        ]),
+      ],
+      terminal.columns,
+    ),
   );
+}
+
+/** Some messages hold last words of several lines: `op show` has them. */
+function firstLine(text: string): string {
+  const [first = '', ...more] = text.split('\n');
+  return more.length === 0 ? first : `${first} …`;
 }
 
 async function watchOperation(
@@ -80,14 +90,14 @@ async function watchOperation(
   { json, timeout }: JsonOption & { readonly timeout: number },
 ): Promise<void> {
   const client = context.client();
-  const ended = await follower(context, client, { timeoutSeconds: timeout }, json).follow(id);
+  const ended = await ofOperation(() => follower(context, client, { timeoutSeconds: timeout }, json).follow(id));
   show(context.terminal, json === true, ended, () => operationText(ended));
   if (ended.state !== 'succeeded') throw endedBadly(ended);
 }
 
 async function cancelOperation(context: Context, id: string, options: JsonOption & WaitOptions): Promise<void> {
   const client = context.client();
-  const asked = await client.post<Operation>(`${operationPath(id)}/cancel`);
+  const asked = await ofOperation(() => client.post<Operation>(`${operationPath(id)}/cancel`));
   if (options.wait !== true) {
     show(context.terminal, options.json === true, asked, () => acceptedText(asked));
     return;
@@ -101,28 +111,33 @@ function operationPath(id: string): string {
   return `/v1/operations/${encodeURIComponent(id)}`;
 }
 
-/** What is said of a request that was accepted and goes on. */
-export function acceptedText(operation: Operation): string {
+/**
+ * What is said of a request that was accepted and goes on.
+ * @param subject what it is about, where a name alone may mean several
+ */
+export function acceptedText(operation: Operation, subject?: string): string {
   const { kind, id, state } = operation;
-  return printable(`${kind} is ${state}${waitingText(operation)}; to follow it: surefoot op watch ${id}`);
+  return printable(
+    `${kind}${subject === undefined ? '' : ` of ${subject}`} is ${state}${waitingText(operation)}; to follow it: surefoot op watch ${id}`,
+  );
 }
 
 function operationText(operation: Operation): string {
-  const { id, kind, state, stage, attempt, environmentId, reason, waitingFor, caseId, createdAt, finishedAt } =
-    operation;
+  const { id, kind, state, stage, attempt, environmentId, environmentName, reason, waitingFor, caseId } = operation;
+  const { createdAt, finishedAt } = operation;
   const text = fields({
     id,
     kind,
     state,
     stage: stage === state ? undefined : stage,
     attempt,
-    environment: environmentId ?? undefined,
-    reason: reason === null ? undefined : `${reason.message} (${reason.code})`,
+    environment: environmentId === null ? undefined : `${environmentName ?? ''} ${environmentId}`.trimStart(),
+    reason: reason === null ? undefined : reasonText(reason),
     progress: operation.progress,
     'waiting for': waitingFor,
     case: caseId,
-    created: createdAt,
-    finished: finishedAt ?? undefined,
+    created: timeText(createdAt),
+    finished: finishedAt === null ? undefined : timeText(finishedAt),
   });
   return [text, ...operation.effects.map((effect) => `  ${printable(effectText(effect))}`)].join('\n');
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Project } from '../api.ts';
 import { withJson, type JsonOption } from '../options.ts';
-import { fields, show, table } from '../terminal.ts';
+import { fields, show, table, timeText } from '../terminal.ts';
 import type { Context } from './context.ts';
 
 export function projectCommands(parent: Command, { client, terminal }: Context): void {
@@ -11,7 +11,10 @@ export function projectCommands(parent: Command, { client, terminal }: Context):
     async ({ json }: JsonOption) => {
       const projects = await client().list<Project>('/v1/projects');
       show(terminal, json === true, projects, () =>
-        table([['NAME', 'CREATED', 'ID'], ...projects.map(({ name, createdAt, id }) => [name, createdAt, id])]),
+        table([
+          ['NAME', 'CREATED', 'ID'],
+          ...projects.map(({ name, createdAt, id }) => [name, timeText(createdAt), id]),
+        ]),
       );
     },
   );
@@ -32,5 +35,5 @@ export function projectCommands(parent: Command, { client, terminal }: Context):
 }
 
 function projectText({ name, id, createdAt }: Project): string {
-  return fields({ name, id, created: createdAt });
+  return fields({ name, id, created: timeText(createdAt) });
 }

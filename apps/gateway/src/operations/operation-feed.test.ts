@@ -11,6 +11,7 @@ function operation(id: string, state: ShownOperation['state'], stage: string = s
     project_id: null,
     kind: 'environment.create',
     environment_id: null,
+    environment: null,
     state,
     stage,
     attempt: 1,

@@ -6,6 +6,7 @@ export function toOperationView(row: ShownOperation): OperationView {
     id: row.id,
     kind: row.kind,
     environmentId: row.environment_id,
+    ...(row.environment === null ? {} : { environmentName: row.environment }),
     state: row.state,
     stage: row.stage,
     attempt: row.attempt,

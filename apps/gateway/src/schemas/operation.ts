@@ -23,6 +23,7 @@ export const OperationSchema = z
     id: Id,
     kind: z.enum(KINDS),
     environmentId: Id.nullable(),
+    environmentName: z.string().optional(),
     state: z.enum(OPERATION_STATES),
     stage: z.string().meta({ description: 'What it is at: the effect in hand, or the state' }),
     attempt: z.int(),

@@ -137,6 +137,7 @@ export interface ShownOperation {
   readonly project_id: string | null;
   readonly kind: OperationKind;
   readonly environment_id: string | null;
+  readonly environment: string | null;
   readonly state: OperationState;
   readonly stage: string;
   readonly attempt: number;
@@ -160,7 +161,8 @@ export interface ShownEffect {
 }
 
 const OPERATION = /* sql */ `
-  select o.id, o.project_id, o.kind, o.environment_id, o.state, o.stage, o.attempt, o.reason, o.waiting_for, o.progress, o.created_at,
+  select o.id, o.project_id, o.kind, o.environment_id,
+         (select v.name from environments v where v.id = o.environment_id) as environment, o.state, o.stage, o.attempt, o.reason, o.waiting_for, o.progress, o.created_at,
          o.finished_at,
          o.created_at::text as page_at,
          case when o.state = 'blocked' then
