@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { freeSubnet, isWithin } from '#docker';
 import { markLabels } from '#kernel';
 import type { EffectSpecs } from '#protocol';
-import { waitUntil } from '#testing';
+import { DockerProxy, waitUntil } from '#testing';
 import { EffectsWorld, facts } from './effects-world.ts';
 import { docker } from './engine-world.ts';
 
@@ -291,11 +291,106 @@ describe('an environment’s network', () => {
     const own = await network();
     const container = await stranger(own.networkId);
     const owner = { type: 'environment', id: own.environmentId } as const;
-    expect(
-      await world.engine.perform('remove-network', { owner, networkId: own.networkId }, { deadlineMs: 2_000 }),
-    ).toMatchObject({ outcome: 'refused', reason: { code: 'in_use' } });
+    const { Name } = await docker.getContainer(container).inspect();
+    const told: string[] = [];
+    const progress = (text: string): void => void told.push(text);
+    const spec = { owner, networkId: own.networkId };
+    expect(await world.engine.perform('remove-network', spec, { deadlineMs: 2_000, progress })).toMatchObject({
+      outcome: 'refused',
+      reason: { code: 'in_use', message: expect.stringContaining(Name.slice(1)) },
+    });
+    // People who wait for it are told who is in the way, once.
+    expect(told).toEqual([expect.stringMatching(new RegExp(`^waits for network surefoot-.*${Name.slice(1)}`))]);
+    // Somebody who only looked around is waited for.
+    const removing = world.engine.perform('remove-network', spec, { progress });
+    await waitUntil('it waits', () => told.length > 1);
     await remove(container);
-    expect([facts(await removeNetwork(own)), facts(await removeNetwork(own))]).toEqual([{}, { alreadyAbsent: true }]);
+    expect([facts(await removing), facts(await removeNetwork(own))]).toEqual([{}, { alreadyAbsent: true }]);
+  });
+
+  test(
+    'is removed although its engine is still in it, joins late, or rests in it; a neighbour stays connected',
+    async () => {
+      const { engineContainerId } = (await network()).spec;
+      const engine = docker.getContainer(engineContainerId);
+      const networksOfEngine = async (): Promise<readonly string[]> =>
+        Object.keys((await engine.inspect()).NetworkSettings.Networks).sort();
+      const before = await networksOfEngine();
+      const neighbour = await network();
+      await join(neighbour);
+      const withNeighbour = await networksOfEngine();
+
+      const still = await network();
+      await join(still);
+      expect(facts(await removeNetwork(still))).toEqual({});
+      expect(await networksOfEngine()).toEqual(withNeighbour);
+
+      // The engine has left, and an earlier join, whose answer was lost, comes about right before the network goes.
+      const late = await network();
+      const proxy = await DockerProxy.inFrontOf(world.engine.dockerHost);
+      try {
+        let joins = 0;
+        proxy.rule(async (call) => {
+          if (/^DELETE \/networks/.test(call) && (joins += 1) === 1) await join(late);
+          return 'pass' as const;
+        });
+        const owner = { type: 'environment', id: late.environmentId } as const;
+        const spec = { owner, networkId: late.networkId };
+        const through = { dockerHost: proxy.dockerHost };
+        expect(facts(await world.engine.perform('remove-network', spec, through))).toEqual({});
+        expect(joins).toBe(2);
+      } finally {
+        await proxy.close();
+      }
+      expect(await networksOfEngine()).toEqual(withNeighbour);
+
+      const [rests, meanwhile] = [await network(), await network()];
+      await engine.stop({ t: 30 });
+      await join(rests);
+      expect(facts(await removeNetwork(rests))).toEqual({});
+      // A network has nobody in it who rests, and goes; what the engine says of it would keep it from starting.
+      await join(meanwhile);
+      const relay = await DockerProxy.inFrontOf(world.engine.dockerHost);
+      try {
+        const owner = { type: 'environment', id: meanwhile.environmentId } as const;
+        relay.once(/^POST .*disconnect/, { status: 500, body: { message: 'not now' } });
+        const spec = { owner, networkId: meanwhile.networkId };
+        const through = { dockerHost: relay.dockerHost };
+        expect(facts(await world.engine.perform('remove-network', spec, through))).toEqual({});
+      } finally {
+        await relay.close();
+      }
+      const engineId = world.engine.place.engineId;
+      for (const kind of ['engine-start', 'engine-ready'] as const)
+        facts(await world.engine.perform(kind, { engineId, containerId: engineContainerId }));
+      expect(await networksOfEngine()).toEqual(withNeighbour);
+      expect(facts(await removeNetwork(neighbour))).toEqual({});
+      expect(await networksOfEngine()).toEqual(before);
+    },
+    LONG,
+  );
+
+  test('is not left by an engine of another installation that somebody put there', async () => {
+    const own = await network();
+    const owner = { type: 'environment', id: own.environmentId } as const;
+    const other = await docker.createContainer({
+      Image: world.engine.identities.imageId!,
+      Entrypoint: ['sleep', 'infinity'],
+      Labels: markLabels({ installation: randomUUID(), kind: 'engine', id: randomUUID(), token: randomUUID() }),
+      HostConfig: { NetworkMode: own.networkId, Init: true },
+    });
+    try {
+      await other.start();
+      const spec = { owner, networkId: own.networkId };
+      expect(await world.engine.perform('remove-network', spec, { deadlineMs: 2_000 })).toMatchObject({
+        outcome: 'refused',
+        reason: { code: 'in_use' },
+      });
+      expect((await docker.getNetwork(own.networkId).inspect()).Containers).toHaveProperty(other.id);
+    } finally {
+      await remove(other.id);
+    }
+    expect(facts(await removeNetwork(own))).toEqual({});
   });
 });
 

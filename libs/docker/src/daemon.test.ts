@@ -90,6 +90,18 @@ describe('what the daemon does not answer', () => {
     expect(daemon.changes).toBe(1);
   });
 
+  test('a look can have a deadline of its own, by the time at which it begins', async () => {
+    let lookMs = 50;
+    const socket = await daemonThat((_request, response) => {
+      setTimeout(() => says(200, [])(_request, response), 300);
+    });
+    const daemon = new Daemon(socket, { look: () => lookMs, change: () => 5_000 });
+    await expect(daemon.containers()).rejects.toMatchObject({ kind: 'lost', ofChange: false });
+    await expect(daemon.removeContainer('x')).resolves.toBeUndefined();
+    lookMs = 5_000;
+    expect(await daemon.containers()).toEqual([]);
+  });
+
   test('a daemon that dies in the middle of its answer is lost at our deadline', async () => {
     const daemon = new Daemon(
       await daemonThat((_request, response) => {

@@ -78,22 +78,28 @@ export interface VolumeInfo {
 
 const CALL_DEADLINE_MS = 60_000;
 
+/** Milliseconds that one call may take, asked for when it begins. */
+export interface CallDeadlines {
+  look(): number;
+  change(): number;
+}
+
 /** Events. A health check is an `exec` each time, and says nothing new by that. */
 const CHANGES_OF_STATE = ['start', 'die', 'oom', 'pause', 'unpause', 'restart', 'destroy', 'health_status'];
 
 export class Daemon {
   readonly #dockerHost: string;
-  readonly #deadlineMs: number;
+  readonly #deadlines: CallDeadlines;
   #client: Promise<Dockerode> | undefined;
   #changes = 0;
 
   /**
    * @param dockerHost as DOCKER_HOST: `unix:///…` or `tcp://host:port`
-   * @param deadlineMs for each call that does not say otherwise
+   * @param deadlines for each call that does not say otherwise; a number of milliseconds for all of them
    */
-  constructor(dockerHost: string, deadlineMs: number = CALL_DEADLINE_MS) {
+  constructor(dockerHost: string, deadlines: number | CallDeadlines = CALL_DEADLINE_MS) {
     this.#dockerHost = dockerHost;
-    this.#deadlineMs = deadlineMs;
+    this.#deadlines = typeof deadlines === 'number' ? { look: () => deadlines, change: () => deadlines } : deadlines;
   }
 
   /** Requests that ask for a change and may have been sent. While it is 0 this object has changed nothing. */
@@ -275,7 +281,7 @@ export class Daemon {
     await this.#settled(
       this.#change(
         (client, abortSignal) => client.getContainer(id).stop({ t: timeoutSeconds, abortSignal }),
-        timeoutSeconds * 1_000 + this.#deadlineMs,
+        timeoutSeconds * 1_000 + this.#deadlines.look(),
       ),
     );
   }
@@ -363,22 +369,23 @@ export class Daemon {
     }
   }
 
-  async #change<T>(send: Send<T>, deadlineMs?: number): Promise<T> {
+  async #change<T>(send: Send<T>, deadlineMs = this.#deadlines.change()): Promise<T> {
     this.#changes += 1;
     try {
       return await this.#call(send, deadlineMs);
     } catch (error) {
-      if (isDaemonError(error, 'unreachable')) this.#changes -= 1;
-      throw error;
+      const { kind, message, status, cause } = classifyDaemonError(error);
+      if (kind === 'unreachable') this.#changes -= 1;
+      throw new DaemonError(kind, message, { ...(status === undefined ? {} : { status }), cause, ofChange: true });
     }
   }
 
-  async #call<T>(send: Send<T>, deadlineMs = this.#deadlineMs): Promise<T> {
+  async #call<T>(send: Send<T>, deadlineMs = this.#deadlines.look()): Promise<T> {
     const abort = new AbortController();
     let timer: NodeJS.Timeout | undefined;
     const givingUp = new Promise<never>((_resolve, reject) => {
       timer = setTimeout(() => {
-        reject(new DaemonError('lost', `the Docker daemon has not answered within ${deadlineMs} ms`));
+        reject(new DaemonError('lost', `the Docker daemon has not answered within ${Math.round(deadlineMs)} ms`));
         abort.abort();
       }, deadlineMs);
     });

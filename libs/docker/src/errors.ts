@@ -27,12 +27,19 @@ export class DaemonError extends Error {
   readonly kind: DaemonErrorKind;
   /** HTTP status, where there was an answer. */
   readonly status: number | undefined;
+  /** The call asked for a change; of one that did not, nothing is left to find out. */
+  readonly ofChange: boolean;
 
-  constructor(kind: DaemonErrorKind, message: string, more: { status?: number; cause?: unknown } = {}) {
+  constructor(
+    kind: DaemonErrorKind,
+    message: string,
+    more: { status?: number; cause?: unknown; ofChange?: boolean } = {},
+  ) {
     super(message, 'cause' in more ? { cause: more.cause } : {});
     this.name = 'DaemonError';
     this.kind = kind;
     this.status = more.status;
+    this.ofChange = more.ofChange ?? false;
   }
 }
 

@@ -10,6 +10,7 @@ import type { ActContext } from './contract.ts';
 import { act as image } from './image/act.ts';
 import { act as joinNetwork } from './join-network/act.ts';
 import { act as network } from './network/act.ts';
+import { act as removeNetwork } from './remove-network/act.ts';
 import { act as removeVolume } from './remove-volume/act.ts';
 import { act as volume } from './volume/act.ts';
 
@@ -91,10 +92,86 @@ describe('an act at the daemon', () => {
     expect(asked).toBe(1);
   });
 
-  test('that asked for nothing but a look, and got no answer, has changed nothing', async () => {
-    daemonThat({ GET: hangsUp });
-    expect(await removeVolume(context(2_000), { engineId, volumeName: made.Name })).toMatchObject({
-      outcome: 'refused',
+  describe('that only looked', () => {
+    const removal = (deadlineMs: number): Promise<unknown> =>
+      removeVolume(context(deadlineMs), { engineId, volumeName: made.Name });
+    const owner = { type: 'engine', id: engineId } as const;
+    const create = (): Promise<unknown> => network(context(1_000), { owner, pool: '10.213.0.0/16' });
+    const result = (outcome: 'refused' | 'unknown', code: string): object => ({ outcome, reason: { code } });
+    const failing = says(500, { message: 'not now' });
+
+    test.each([
+      ['breaks off', hangsUp, 'daemon_lost'],
+      ['fails', failing, 'daemon_failed'],
+      ['says nothing', (): void => undefined, 'daemon_lost'],
+      ['is away', undefined, 'daemon_unreachable'],
+    ])('at a daemon that %s has not removed, and is not refused: it is to be made again', async (_what, GET, code) => {
+      if (GET !== undefined) daemonThat({ GET });
+      const membership = { environmentId: engineId, networkId: 'n', engineContainerId: 'c' };
+      expect(
+        await Promise.all([
+          removal(1_000),
+          joinNetwork(context(1_000), membership),
+          image(context(1_000), { image: 'app:1' }),
+          create(),
+        ]),
+      ).toMatchObject([
+        ...Array.from({ length: 3 }, () => result('unknown', code)),
+        // What must not be made twice was not made at all, and that is known.
+        result('refused', code),
+      ]);
+    });
+
+    test.each([
+      ['broke off', hangsUp],
+      ['failed', failing],
+    ])('looks again at a daemon that %s', async (_what, first) => {
+      let looks = 0;
+      daemonThat({
+        GET: (request, response) => {
+          looks += 1;
+          if (looks < 3) first(request, response);
+          else if (request.url === '/volumes') says(200, { Volumes: [] })(request, response);
+          else says(404, { message: 'no such volume' })(request, response);
+        },
+      });
+      expect(await removal(20_000)).toEqual({ outcome: 'applied', facts: { alreadyAbsent: true } });
+      expect(looks).toBeGreaterThanOrEqual(4);
+    });
+
+    test('after its change was answered looks again, and makes nothing twice that is there', async () => {
+      let there: object[] = [];
+      let looks = 0;
+      let asked = 0;
+      daemonThat({
+        GET: (request, response) => {
+          looks += 1;
+          (looks === 2 ? hangsUp : says(200, there))(request, response);
+        },
+        POST: (request, response) => {
+          asked += 1;
+          there = [
+            {
+              Id: 'n',
+              Name: `surefoot-${token}`,
+              Labels: markLabels({ installation, kind: 'network', id: engineId, token }),
+              IPAM: { Config: [{ Subnet: '10.213.0.0/28', Gateway: '10.213.0.1' }] },
+              Internal: false,
+              Options: {},
+            },
+          ];
+          says(201, { Id: 'n' })(request, response);
+        },
+      });
+      expect(await network(context(20_000), { owner, pool: '10.213.0.0/16' })).toMatchObject({ outcome: 'applied' });
+      expect(asked).toBe(1);
+    });
+  });
+
+  test('whose change was answered, and that could not look at it any more, is unknown', async () => {
+    daemonThat({ POST: says(201, made), GET: hangsUp });
+    expect(await volume(context(2_000), { engineId })).toMatchObject({
+      outcome: 'unknown',
       reason: { code: 'daemon_lost' },
     });
   });
@@ -335,6 +412,94 @@ describe('an act at the daemon', () => {
       });
       expect(asked).toEqual(['connect c']);
     });
+  });
+
+  describe('B071: a network that is removed, with an endpoint left in it', () => {
+    const owner = { type: 'environment', id: engineId } as const;
+    const labels = markLabels({ installation, kind: 'network', id: engineId, token });
+
+    /** One network, with one endpoint that no container has, of a name that a container may have all the same. */
+    function daemonWith(container?: object): { readonly asked: string[] } {
+      const asked: string[] = [];
+      let [left, there] = [true, true];
+      const networkOf = (): object => ({
+        Id: 'n',
+        Name: 'surefoot-y',
+        Labels: labels,
+        IPAM: { Config: [] },
+        Internal: true,
+        Options: null,
+        Containers: left ? { 'ep-1': { Name: 'surefoot-engine-x' } } : {},
+      });
+      const listed = { Id: 'c', Labels: {}, State: 'running', Ports: [], ...container };
+      const found = (url: string): object | undefined => {
+        if (url === '/networks') return there ? [networkOf()] : [];
+        if (url.startsWith('/networks/')) return there ? networkOf() : undefined;
+        if (url.startsWith('/containers/json')) return container === undefined ? [] : [listed];
+        return container === undefined
+          ? undefined
+          : { Id: 'c', Name: '/surefoot-engine-x', Config: listed, NetworkSettings: { Networks: {} } };
+      };
+      daemonThat({
+        GET: (request, response) => {
+          const answer = found(request.url ?? '');
+          says(answer === undefined ? 404 : 200, answer ?? { message: 'no such thing' })(request, response);
+        },
+        POST: (request, response) => {
+          const text: Buffer[] = [];
+          request.on('data', (chunk: Buffer) => text.push(chunk));
+          request.on('end', () => {
+            const { Container, Force } = JSON.parse(Buffer.concat(text).toString()) as Record<string, unknown>;
+            asked.push(`${request.url} ${String(Container)} ${String(Force)}`);
+            left = false;
+            says(200, {})(request, response);
+          });
+        },
+        DELETE: (request, response) => {
+          asked.push(`delete ${request.url}`);
+          there = left;
+          says(left ? 403 : 204, { message: 'network surefoot-y has active endpoints' })(request, response);
+        },
+      });
+      return { asked };
+    }
+    const remove = (deadlineMs: number): Promise<unknown> =>
+      removeNetwork(context(deadlineMs), { owner, networkId: 'n' });
+
+    test.each([
+      ['of our engine', { Labels: markLabels({ installation, kind: 'engine', id: engineId, token }) }, 'c'],
+      ['of a container that is gone', undefined, 'surefoot-engine-x'],
+    ])('%s loses that, and goes', async (_whose, container, named) => {
+      const { asked } = daemonWith(container);
+      expect(await remove(10_000)).toEqual({ outcome: 'applied', facts: {} });
+      expect(asked).toEqual([`/networks/n/disconnect ${named} true`, 'delete /networks/n']);
+    });
+
+    test('of somebody’s container keeps it, and stays', async () => {
+      const { asked } = daemonWith({ Labels: { theirs: 'yes' } });
+      expect(await remove(1_000)).toMatchObject({
+        outcome: 'refused',
+        reason: { code: 'in_use', message: expect.stringContaining('in it: surefoot-engine-x') },
+      });
+      expect(asked.filter((call) => !call.startsWith('delete'))).toEqual([]);
+    });
+  });
+
+  test('that pulls an image, and whose daemon ends in the middle of it, pulls it again', async () => {
+    let pulls = 0;
+    daemonThat({
+      GET: (request, response) => {
+        if (pulls < 2) says(404, { message: 'no such image' })(request, response);
+        else says(200, { Id: 'sha256:1', RepoDigests: [] })(request, response);
+      },
+      POST: (request, response) => {
+        pulls += 1;
+        if (pulls === 1) hangsUp(request, response);
+        else says(200, { status: 'Status: Downloaded newer image for app:1' })(request, response);
+      },
+    });
+    expect(await image(context(20_000), { image: 'app:1' })).toMatchObject({ outcome: 'applied' });
+    expect(pulls).toBe(2);
   });
 
   test('that pulls an image onto a disk that is full is refused, with that reason', async () => {

@@ -31,7 +31,7 @@ export async function lookAtMembership(
       : { networkName: settings[0], aliases: aliasesOf(settings[1]), address: settings[1].IPAddress };
   const endpoints = network?.endpoints ?? [];
   const own = endpoints.some(({ containerId }) => containerId === engineContainerId);
-  const left = endpoints.some(({ containerId, name }) => containerId === undefined && container?.Name === `/${name}`);
+  const left = endpoints.some((endpoint) => isLeftBehind(endpoint, container));
   return { container, network, said, endpoint: own ? 'its own' : left ? 'left behind' : 'none' };
 }
 
@@ -54,4 +54,45 @@ export function foreign(
   )
     return refused('foreign_object', `container ${engineContainerId} is not ours`);
   return undefined;
+}
+
+/** What of an engine is in a network: what a call that takes it out names. */
+interface EngineInNetwork {
+  /** Id; the name that the endpoint has where no container is left. */
+  readonly container: string;
+  readonly networkName: string;
+}
+
+/**
+ * Engines of this installation that are in a network, that say they are, or that left an endpoint there; and endpoints of
+ * containers that there no longer are, which are nobody's.
+ */
+export async function enginesIn(
+  daemon: Daemon,
+  installation: string,
+  { id, name }: { readonly id: string; readonly name: string | undefined },
+): Promise<readonly EngineInNetwork[]> {
+  const endpoints = (await daemon.network(id))?.endpoints ?? [];
+  const found: EngineInNetwork[] = [];
+  for (const listed of await daemon.containers()) {
+    if (!isOurs(listed.labels, { installation, kind: 'engine', id: listed.labels['surefoot.id'] ?? '' })) continue;
+    const container = await daemon.container(listed.id);
+    const networks = Object.entries(container?.NetworkSettings.Networks ?? {});
+    const said = networks.find(([networkName, { NetworkID }]) => NetworkID === id || networkName === name);
+    const isThere = endpoints.some(
+      (endpoint) => endpoint.containerId === listed.id || isLeftBehind(endpoint, container),
+    );
+    if (said !== undefined || isThere) found.push({ container: listed.id, networkName: said?.[0] ?? name ?? id });
+  }
+  for (const { name: container, containerId } of endpoints)
+    if (containerId === undefined && (await daemon.container(container)) === undefined)
+      found.push({ container, networkName: name ?? id });
+  return found;
+}
+
+function isLeftBehind(
+  { name, containerId }: NetworkDetail['endpoints'][number],
+  container: ContainerInfo | undefined,
+): boolean {
+  return containerId === undefined && container?.Name === `/${name}`;
 }

@@ -7,8 +7,8 @@
  */
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
-import type { Daemon, DaemonError, NetworkInfo } from '#docker';
-import { freeSubnet, isDaemonError, isWithin, routedNetworks } from '#docker';
+import type { Daemon, NetworkInfo } from '#docker';
+import { DaemonError, freeSubnet, isAnswer, isDaemonError, isWithin, routedNetworks } from '#docker';
 import { attemptName } from '#engines';
 import type { JsonObject, Mark } from '#kernel';
 import { markLabels } from '#kernel';
@@ -16,6 +16,7 @@ import type { ActContext, ActResult } from './contract.ts';
 import { applied, refused, unknown } from './contract.ts';
 import { withDaemon } from './daemon-act.ts';
 import { carriesMark, isOurs } from './docker-marks.ts';
+import { enginesIn } from './engine-membership.ts';
 import { removeUntilAbsent } from './remove-until-absent.ts';
 
 const PREFIX_LENGTH = 28;
@@ -41,12 +42,13 @@ export const ONE_WAY: NetworkShape = { internal: false, options: { [MASQUERADE]:
 /** @param ownerId the engine's or environment's: part of the network's mark */
 export function makeNetwork(
   context: ActContext,
+  kind: 'network' | 'port-network',
   ownerId: string,
   pool: string,
   shape: NetworkShape,
   more: (network: NetworkInfo) => JsonObject = () => ({}),
 ): Promise<ActResult> {
-  return withDaemon(context, async (daemon, time) => {
+  return withDaemon(context, kind, async (daemon, time) => {
     const { installation, inHand } = context;
     const name = attemptName(inHand.token);
     const mark: Mark = { installation, kind: 'network', id: ownerId, token: inHand.token };
@@ -146,17 +148,69 @@ async function hostNetworks(): Promise<readonly string[]> {
   ];
 }
 
-/** By its exact id. */
-export function removeOwnNetwork(context: ActContext, ownerId: string, networkId: string): Promise<ActResult> {
-  return withDaemon(context, async (daemon, time) => {
+/**
+ * By its exact id.
+ * @param engines `leave`: those of this installation that are in it, or were and left something behind, are taken out of it.
+ *   A join that was interrupted may have come about, also after the engine was taken out; nobody else's container is
+ *   disconnected, and somebody who only looks around may be gone in a moment
+ */
+export function removeOwnNetwork(
+  context: ActContext,
+  kind: 'remove-network' | 'remove-port-network',
+  ownerId: string,
+  networkId: string,
+  engines: 'stay' | 'leave',
+): Promise<ActResult> {
+  return withDaemon(context, kind, async (daemon, time) => {
     const { installation } = context;
     const network = (await daemon.networks()).find(({ id }) => id === networkId);
     if (network !== undefined && !isOurs(network.labels, { installation, kind: 'network', id: ownerId }))
       return refused('foreign_object', `network ${networkId} is not ours`);
+    let found: Found = { isListed: false, engines: [] };
     return removeUntilAbsent(
       time,
-      async () => (await daemon.networks()).some(({ id }) => id === networkId),
-      () => daemon.removeNetwork(networkId),
+      async () => {
+        found = {
+          isListed: (await daemon.networks()).some(({ id }) => id === networkId),
+          engines:
+            engines === 'leave' ? await enginesIn(daemon, installation, { id: networkId, name: network?.name }) : [],
+        };
+        return found.isListed || found.engines.length > 0;
+      },
+      async () => {
+        // Of a network that is gone the daemon goes by the name.
+        for (const { container, networkName } of found.engines)
+          await disconnect(daemon, found.isListed ? networkId : networkName, container);
+        if (found.isListed) await removeNetwork(daemon, networkId);
+      },
+      (hindrance) => context.progress(`waits for network ${network?.name ?? networkId}: ${hindrance}`),
     );
   });
+}
+
+interface Found {
+  readonly isListed: boolean;
+  readonly engines: Awaited<ReturnType<typeof enginesIn>>;
+}
+
+/** What it says does not matter: the removal that follows, or the next look, tells. */
+async function disconnect(daemon: Daemon, network: string, container: string): Promise<void> {
+  try {
+    await daemon.disconnect(network, container);
+  } catch (error) {
+    if (!isAnswer(error)) throw error;
+  }
+}
+
+/** @throws DaemonError, with the names of those that are in the way */
+async function removeNetwork(daemon: Daemon, id: string): Promise<void> {
+  try {
+    await daemon.removeNetwork(id);
+  } catch (error) {
+    if (!isAnswer(error)) throw error;
+    const endpoints = (await daemon.network(id))?.endpoints ?? [];
+    if (endpoints.length === 0) throw error;
+    const names = endpoints.map(({ name }) => name).join(', ');
+    throw new DaemonError(error.kind, `${error.message}; in it: ${names}`, { cause: error, ofChange: true });
+  }
 }

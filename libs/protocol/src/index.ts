@@ -18,7 +18,7 @@ export type { Pin } from './pin.ts';
 export type { EffectRecord, EngineSubject, EnvironmentSubject, Situation, Step } from './plans.ts';
 export { RECORD_VERSION } from './records.ts';
 export type { Receipt, Witness } from './records.ts';
-export { decideClaim, decideReceipt } from './recovery.ts';
+export { decideClaim, decideReceipt, isRepeated } from './recovery.ts';
 export type { ClaimDecision, ReceiptDecision } from './recovery.ts';
 export {
   CA_FILE,

@@ -7,7 +7,7 @@
  */
 import type { EffectOutcome, Reason } from '#kernel';
 import { PREFLIGHT_INTERRUPTIONS_MAX, STALLED_RESUMES_MAX } from '#kernel';
-import { effectTraits, type EffectClass } from './effects.ts';
+import { effectTraits, type EffectClass, type EffectKind } from './effects.ts';
 import type { Receipt, Witness } from './records.ts';
 
 export type ReceiptDecision =
@@ -34,6 +34,11 @@ const REPEATED: Readonly<Record<EffectClass, boolean>> = {
   harmless: true,
 };
 
+/** Recovery makes an effect of this kind again when its outcome is not known; of any other kind it blocks. */
+export function isRepeated(kind: EffectKind): boolean {
+  return REPEATED[effectTraits(kind).class];
+}
+
 /** @param recorded the effect's row in the catalog; undefined when the catalog knows no such effect. */
 export function decideReceipt(
   receipt: Receipt,
@@ -55,7 +60,7 @@ export function decideReceipt(
   if (recorded.outcome === 'unknown') return { do: 'keep' };
   if (recorded.outcome !== 'pending') return { do: 'consume' };
   if (witness !== undefined) return { do: 'settle', witness };
-  if (REPEATED[effectTraits(receipt.kind).class]) return { do: 'repeat' };
+  if (isRepeated(receipt.kind)) return { do: 'repeat' };
   return block('outcome_unknown', `${receipt.kind} was started and nothing on the host says how it ended`);
 }
 

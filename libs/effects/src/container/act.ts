@@ -27,7 +27,7 @@ interface Attempt {
 }
 
 export const act: Act<'container'> = (context, spec) =>
-  withDaemon(context, async (daemon, time) => {
+  withDaemon(context, 'container', async (daemon, time) => {
     const { published, serviceId } = spec;
     const attempt: Attempt = { installation: context.installation, serviceId, token: context.inHand.token };
     const image = await daemon.image(spec.imageId);

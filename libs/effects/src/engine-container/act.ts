@@ -14,7 +14,7 @@ import { withDaemon } from '../daemon-act.ts';
 import { carriesMark, isOurs } from '../docker-marks.ts';
 
 export const act: Act<'engine-container'> = (context, spec) =>
-  withDaemon(context, async (daemon, time) => {
+  withDaemon(context, 'engine-container', async (daemon, time) => {
     const { installation, engine, inHand } = context;
     const mark: Mark = { installation, kind: 'engine', id: spec.engineId, token: inHand.token };
     const image = await daemon.image(spec.imageId);

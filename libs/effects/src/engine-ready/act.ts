@@ -26,7 +26,7 @@ const RESTARTS_MAX = 3;
 const PAUSE_MS = 50;
 
 export const act: Act<'engine-ready'> = (context, { engineId, containerId }) =>
-  withDaemon(context, async (daemon, time) => {
+  withDaemon(context, 'engine-ready', async (daemon, time) => {
     const { installation } = context;
     const first = await daemon.container(containerId);
     if (first === undefined) return refused('engine_missing', `there is no container ${containerId}`);

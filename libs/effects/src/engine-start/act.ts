@@ -12,7 +12,7 @@ import { isOurs } from '../docker-marks.ts';
 import { lastWords } from './last-words.ts';
 
 export const act: Act<'engine-start'> = (context, { engineId, containerId }) =>
-  withDaemon(context, async (daemon) => {
+  withDaemon(context, 'engine-start', async (daemon) => {
     const { installation } = context;
     const before = await daemon.container(containerId);
     if (before?.Id !== containerId) return refused('engine_missing', `there is no container ${containerId}`);

@@ -1,14 +1,15 @@
 /**
  * Waits until a service is well, or cannot become so any more. It only looks, so it may be done again at any time.
  *
- * A daemon that is away for a while says nothing about the service: it is waited for, up to the service's own deadline.
+ * A daemon that is away says nothing about the service: it is waited for, up to the service's own deadline, and then nothing
+ * is known.
  */
 import type { ContainerInfo } from '#docker';
 import { Daemon, isDaemonError } from '#docker';
 import type { Reason } from '#kernel';
 import type { EffectSpecs } from '#protocol';
 import type { Act } from '../contract.ts';
-import { applied, refused } from '../contract.ts';
+import { applied, refused, unknown } from '../contract.ts';
 import { timeLeft } from '../daemon-act.ts';
 import { isOurs } from '../docker-marks.ts';
 import { lastLines } from '../last-lines.ts';
@@ -26,6 +27,8 @@ type Look = { readonly is: 'well' } | { readonly is: 'lost'; readonly reason: Re
 interface Waiting {
   readonly is: 'waiting';
   readonly why: string;
+  /** The daemon said nothing, so nothing is known about the service. */
+  readonly daemonIs?: 'unreachable' | 'lost';
 }
 
 export const act: Act<'healthy'> = async (context, spec) => {
@@ -47,7 +50,9 @@ export const act: Act<'healthy'> = async (context, spec) => {
     if (look.why !== why) context.progress(`waits for ${watch.name}: ${hide(look.why)}`);
     why = look.why;
     const left = unwellAt - performance.now();
-    if (left <= 0 || !(await time.pause(Math.min(pause, left)))) break;
+    if (left > 0 && (await time.pause(Math.min(pause, left)))) continue;
+    if (look.daemonIs !== undefined) return unknown(`daemon_${look.daemonIs}`, `${watch.name} was not seen: ${why}`);
+    break;
   }
   const words = await lastLines(daemon, containerId, hide);
   return refused(
@@ -81,7 +86,8 @@ class Watch {
       return ended === undefined ? await this.#health(container) : { is: 'lost', reason: ended };
     } catch (error) {
       if (!isDaemonError(error)) throw error;
-      return waitingFor(error.message);
+      const { kind, message } = error;
+      return { ...waitingFor(message), ...(kind === 'unreachable' || kind === 'lost' ? { daemonIs: kind } : {}) };
     }
   }
 

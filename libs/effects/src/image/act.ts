@@ -11,7 +11,7 @@ import { withDaemon } from '../daemon-act.ts';
 const PROGRESS_INTERVAL_MS = 1_000;
 
 export const act: Act<'image'> = (context, { image: reference, serviceId }) =>
-  withDaemon(context, async (daemon, time) => {
+  withDaemon(context, 'image', async (daemon, time) => {
     const found = (image: ImageInfo): ActResult =>
       hasDigest(image, reference)
         ? applied({
@@ -33,6 +33,8 @@ export const act: Act<'image'> = (context, { image: reference, serviceId }) =>
       });
     } catch (error) {
       if (!isDaemonError(error) || error.kind === 'unreachable') throw error;
+      // The daemon itself broke off, with time left to ask it once more: that says nothing about the image.
+      if (error.kind === 'lost' && (await time.pause())) throw error;
       const said = withoutPassword(error.message, context);
       return refused('image_unavailable', `image ${reference} is not on the host, and pulling it failed: ${said}`);
     }

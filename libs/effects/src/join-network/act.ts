@@ -16,7 +16,7 @@ import { foreign, lookAtMembership } from '../engine-membership.ts';
 const LEFT_BEHIND = /endpoint with name .* already exists in network/i;
 
 export const act: Act<'join-network'> = (context, spec) =>
-  withDaemon(context, async (daemon, time) => {
+  withDaemon(context, 'join-network', async (daemon, time) => {
     const { networkId, engineContainerId } = spec;
     let before = await lookAtMembership(daemon, spec);
     // Between two starts it can be connected to nothing; a restart takes as long as the server takes.

@@ -8,7 +8,7 @@ import { foreign, lookAtMembership } from '../engine-membership.ts';
 import { removeUntilAbsent } from '../remove-until-absent.ts';
 
 export const act: Act<'leave-network'> = (context, spec) =>
-  withDaemon(context, async (daemon, time) => {
+  withDaemon(context, 'leave-network', async (daemon, time) => {
     let found = await lookAtMembership(daemon, spec);
     return (
       foreign(context, spec, found) ??

@@ -6,8 +6,8 @@ import { CLOSED, makeNetwork, REACHED_FROM_HOST } from '../own-network.ts';
 
 export const act: Act<'network'> = (context, { owner, pool }) =>
   owner.type === 'engine'
-    ? makeNetwork(context, owner.id, pool, REACHED_FROM_HOST, localAddresses)
-    : makeNetwork(context, owner.id, pool, CLOSED);
+    ? makeNetwork(context, 'network', owner.id, pool, REACHED_FROM_HOST, localAddresses)
+    : makeNetwork(context, 'network', owner.id, pool, CLOSED);
 
 /** Addresses on this host from which the engine sees the host itself come: a published port is reached by the gateway. */
 function localAddresses({ gateways }: NetworkInfo): JsonObject {

@@ -7,4 +7,4 @@ import type { Act } from '../contract.ts';
 import { makeNetwork, ONE_WAY } from '../own-network.ts';
 
 export const act: Act<'port-network'> = (context, { environmentId, pool }) =>
-  makeNetwork(context, environmentId, pool, ONE_WAY);
+  makeNetwork(context, 'port-network', environmentId, pool, ONE_WAY);

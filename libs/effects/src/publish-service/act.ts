@@ -9,7 +9,7 @@ import { isOurs } from '../docker-marks.ts';
 const POLICY = 'unless-stopped';
 
 export const act: Act<'publish-service'> = (context, { serviceId, containerId }) =>
-  withDaemon(context, async (daemon) => {
+  withDaemon(context, 'publish-service', async (daemon) => {
     const { installation } = context;
     const before = await daemon.container(containerId);
     if (before?.Id !== containerId) return refused('service_missing', `there is no container ${containerId}`);

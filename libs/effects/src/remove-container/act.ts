@@ -6,7 +6,7 @@ import { isOurs } from '../docker-marks.ts';
 import { removeUntilAbsent } from '../remove-until-absent.ts';
 
 export const act: Act<'remove-container'> = (context, { engineId, containerId }) =>
-  withDaemon(context, async (daemon, time) => {
+  withDaemon(context, 'remove-container', async (daemon, time) => {
     const { installation } = context;
     const container = await daemon.container(containerId);
     if (container !== undefined && !isOurs(container.Config.Labels, { installation, kind: 'engine', id: engineId }))

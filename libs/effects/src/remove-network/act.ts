@@ -3,4 +3,4 @@ import type { Act } from '../contract.ts';
 import { removeOwnNetwork } from '../own-network.ts';
 
 export const act: Act<'remove-network'> = (context, { owner, networkId }) =>
-  removeOwnNetwork(context, owner.id, networkId);
+  removeOwnNetwork(context, 'remove-network', owner.id, networkId, owner.type === 'environment' ? 'leave' : 'stay');

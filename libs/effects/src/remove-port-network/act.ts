@@ -3,4 +3,4 @@ import type { Act } from '../contract.ts';
 import { removeOwnNetwork } from '../own-network.ts';
 
 export const act: Act<'remove-port-network'> = (context, { environmentId, networkId }) =>
-  removeOwnNetwork(context, environmentId, networkId);
+  removeOwnNetwork(context, 'remove-port-network', environmentId, networkId, 'stay');

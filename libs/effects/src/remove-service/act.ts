@@ -17,7 +17,7 @@ import { removeServiceObjects } from '../service-objects.ts';
 const STOP_SECONDS = 5;
 
 export const act: Act<'remove-service'> = (context, { serviceId, containerId }) =>
-  withDaemon(context, async (daemon, time) => {
+  withDaemon(context, 'remove-service', async (daemon, time) => {
     const { installation } = context;
     const container = await daemon.container(containerId);
     if (container !== undefined && !isOurs(container.Config.Labels, { installation, kind: 'service', id: serviceId }))

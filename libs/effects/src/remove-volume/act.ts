@@ -6,7 +6,7 @@ import { isOurs } from '../docker-marks.ts';
 import { removeUntilAbsent } from '../remove-until-absent.ts';
 
 export const act: Act<'remove-volume'> = (context, { engineId, volumeName }) =>
-  withDaemon(context, async (daemon, time) => {
+  withDaemon(context, 'remove-volume', async (daemon, time) => {
     const { installation } = context;
     const volume = await daemon.volume(volumeName);
     if (volume !== undefined && !isOurs(volume.labels, { installation, kind: 'volume', id: engineId }))

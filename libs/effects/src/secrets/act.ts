@@ -27,7 +27,7 @@ const READ_MAX_BYTES = 16 * 1024 * 1024;
 const LINKS_MAX = 5;
 
 export const act: Act<'secrets'> = (context, { serviceId, containerId }) =>
-  withDaemon(context, async (daemon) => {
+  withDaemon(context, 'secrets', async (daemon) => {
     const { installation, secrets } = context;
     const contents = secrets.files;
     if (contents === undefined) return refused('secrets_missing', 'the files of the service were not handed over');

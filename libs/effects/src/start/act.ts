@@ -15,7 +15,7 @@ import { isOurs } from '../docker-marks.ts';
 import { redaction } from '../redaction.ts';
 
 export const act: Act<'start'> = (context, { serviceId, containerId, again = false }) =>
-  withDaemon(context, async (daemon) => {
+  withDaemon(context, 'start', async (daemon) => {
     const { installation, secrets } = context;
     const before = await daemon.container(containerId);
     if (before?.Id !== containerId) return refused('service_missing', `there is no container ${containerId}`);

@@ -11,7 +11,7 @@ import { withDaemon } from '../daemon-act.ts';
 import { carriesMark } from '../docker-marks.ts';
 
 export const act: Act<'volume'> = (context, { engineId }) =>
-  withDaemon(context, async (daemon) => {
+  withDaemon(context, 'volume', async (daemon) => {
     const { installation, inHand } = context;
     const name = attemptName(inHand.token);
     const mark: Mark = { installation, kind: 'volume', id: engineId, token: inHand.token };
