@@ -94,7 +94,8 @@ describe('an engine that is made', () => {
         installation: world.installation,
         engine: world.place.engineId,
         identity: world.place.identity,
-        claim_number: '0',
+        // Of the claim under which it was made: the role of the profile for services is made under a token.
+        claim_number: '1',
       },
     ]);
   });

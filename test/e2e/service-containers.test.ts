@@ -472,6 +472,54 @@ describe('a service that does not get well', () => {
     LONG,
   );
 
+  test(
+    'from an engine whose image lacks what that takes is told as that, and not as silence of the service',
+    async () => {
+      const service = await world.up(world.service({ imageId: nodeImage, command: server(3000, WELL) }));
+      const engine = await docker.createContainer({
+        Image: world.imageId,
+        Entrypoint: ['sleep', 'infinity'],
+        HostConfig: { NetworkMode: world.networkId, Init: true },
+      });
+      const tried = async (health: Parameters<typeof world.healthy>[1]): Promise<unknown> =>
+        world.healthy(service, { ...health, deadlineSeconds: 1 }, {}, engine.id);
+      const unhealthy = (why: string): object => refusal('service_unhealthy', expect.stringContaining(why));
+      try {
+        await engine.start();
+        facts(await world.healthy(service, { tcp: { port: 3000 } }, {}, engine.id));
+        await world.inside(engine.id, ['chmod', 'o-x', '/bin/bash']);
+        expect(await tried({ tcp: { port: 3000 } })).toMatchObject(
+          unhealthy('port 3000 cannot be tried: the engine’s image has a bash that not everybody may run'),
+        );
+        await world.inside(engine.id, ['rm', '/bin/bash']);
+        expect(await tried({ tcp: { port: 3000 } })).toMatchObject(unhealthy('the engine’s image has no bash'));
+        await world.inside(engine.id, ['rm', '/usr/bin/timeout']);
+        expect(await tried({ http: { port: 3000, path: '/' } })).toMatchObject(
+          unhealthy('GET / cannot be tried: the engine’s image has no timeout'),
+        );
+      } finally {
+        await engine.remove({ force: true, v: true });
+      }
+      await gone(service);
+    },
+    LONG,
+  );
+
+  test('that the daemon says nothing of until the end is not told as unwell', async () => {
+    const service = await world.up(world.service({ imageId: nodeImage, command: server(3000, WELL) }));
+    await proxy.refuse();
+    try {
+      const dockerHost = proxy.dockerHost;
+      expect(await world.healthy(service, { tcp: { port: 3000 }, deadlineSeconds: 1 }, { dockerHost })).toMatchObject({
+        outcome: 'unknown',
+        reason: { code: 'daemon_unreachable' },
+      });
+    } finally {
+      await proxy.accept();
+    }
+    await gone(service);
+  });
+
   test('is asked for nothing that a path could hold besides a path', async () => {
     const service = await world.up(world.service({ imageId: nodeImage, command: server(3000, WELL) }));
     for (const path of ['/a b', '/a\r\nX: y', '/\n', 'x', ''])

@@ -125,6 +125,7 @@ export class ServicesWorld {
     service: TestService,
     health: Partial<EffectSpecs['healthy']['health']> = {},
     more: More = {},
+    engineContainerId: string = this.effects.engine.identities.containerId!,
   ): Promise<ActResult> {
     return this.#perform(
       service,
@@ -133,7 +134,7 @@ export class ServicesWorld {
         ...this.#of(service),
         networkId: service.spec.networkId,
         health: { deadlineSeconds: 30, ...health },
-        engineContainerId: this.effects.engine.identities.containerId!,
+        engineContainerId,
       },
       more,
     );

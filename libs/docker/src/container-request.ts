@@ -13,8 +13,8 @@ export interface ContainerRequest {
   readonly command?: readonly string[];
   readonly stop?: { readonly signal: string; readonly timeoutSeconds: number };
   readonly hostname?: string;
-  /** Options for its resolv.conf. */
-  readonly resolver?: readonly string[];
+  /** What its resolver asks about names that are not of its networks, and the options for its resolv.conf. */
+  readonly resolver?: { readonly servers: readonly string[]; readonly options: readonly string[] };
   /** Added to the image's. */
   readonly env: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
@@ -80,7 +80,7 @@ export function createBody(request: ContainerRequest): ContainerCreateOptions {
       RestartPolicy: { Name: request.restart, MaximumRetryCount: 0 },
       ...(shmBytes === undefined ? {} : { ShmSize: shmBytes }),
       ...(init === undefined ? {} : { Init: init }),
-      ...(resolver === undefined ? {} : { DnsOptions: [...resolver] }),
+      ...(resolver === undefined ? {} : { Dns: [...resolver.servers], DnsOptions: [...resolver.options] }),
       ...(limits === undefined
         ? {}
         : {

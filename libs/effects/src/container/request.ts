@@ -36,7 +36,7 @@ export function serviceContainerRequest(
     ...(spec.command.length === 0 ? {} : { command: spec.command }),
     ...(spec.user === undefined ? {} : { user: spec.user }),
     hostname: name,
-    resolver: FAIL_FAST,
+    resolver: NO_OUTSIDE,
     env: spec.env,
     labels: { ...markLabels(serviceMark(installation, serviceId, token)), ...own },
     mounts: [
@@ -58,8 +58,13 @@ export function serviceContainerRequest(
   };
 }
 
-/** Names of the outside cannot be asked for; the resolver's own patience is ten seconds (resolv.conf(5)). */
-const FAIL_FAST = ['timeout:1', 'attempts:1'];
+/**
+ * The daemon's resolver answers names of the container's networks, and would pass on all others: to a server on loopback
+ * from the host's own namespace, also for a container on closed networks only (CVE-2024-29018), and so to the outside.
+ * With this server it passes them on from the container's namespace, to where nobody listens. Programs ask once, and wait a
+ * second: the resolver's own patience is ten (resolv.conf(5)).
+ */
+const NO_OUTSIDE = { servers: ['127.0.0.1'], options: ['timeout:1', 'attempts:1'] };
 
 const TMP_OPTIONS = 'rw,noexec,nosuid,nodev,size=64m,mode=1777';
 

@@ -34,6 +34,8 @@ const ADDRESS = /^\d{1,3}(\.\d{1,3}){3}$/;
 
 /** TIMEOUT of coreutils; KILL as the shell shows it, and as busybox does. */
 const TIMED_OUT = new Set([124, 137, 143]);
+/** TIMEOUT's own failure, a program that does not run, and one that is not there; the daemon says the same of TIMEOUT. */
+const NOT_RUN = new Set([125, 126, 127]);
 
 /** @throws DaemonError */
 export async function tryToReach(
@@ -59,6 +61,7 @@ export async function tryToReach(
     },
     EXEC_DEADLINE_MS,
   );
+  if (NOT_RUN.has(exitCode)) return { well: false, why: `${what} cannot be tried: ${whyNotRun(stdout + stderr)}` };
   if (TIMED_OUT.has(exitCode)) return { well: false, why: `${what}: no answer within ${TRY_SECONDS} s` };
   if (http === undefined) return exitCode === 0 ? { well: true } : { well: false, why: `${what}: ${reasonIn(stderr)}` };
   const status = /^HTTP\/1\.[01] (\d{3})(?: |\r|$)/.exec(stdout)?.[1];
@@ -66,6 +69,14 @@ export async function tryToReach(
     return /^[23]/.test(status) ? { well: true } : { well: false, why: `${what} answered ${status}` };
   if (stdout === '') return { well: false, why: `${what}: ${reasonIn(stderr)}` };
   return { well: false, why: `${what} answered, but not in HTTP` };
+}
+
+/** What is asked of an engine's image beside its server. Which of the two it is stands in the sentence of whoever ran it. */
+function whyNotRun(said: string): string {
+  const program = /"timeout"/.test(said) ? 'timeout' : 'bash';
+  if (/not found|no such file/i.test(said)) return `the engine’s image has no ${program}`;
+  if (/permission denied/i.test(said)) return `the engine’s image has a ${program} that not everybody may run`;
+  return 'in the engine’s container nothing can be run';
 }
 
 /** bash's own sentence, which has our arguments in it, comes down to what it says about the network. */
