@@ -16,6 +16,8 @@ export interface FailureMore {
   /** What to do now. */
   readonly next?: string;
   readonly errors?: readonly FieldFault[];
+  /** What people call a field, where its path says only the how-manieth it is. */
+  readonly nameOf?: (field: string) => string;
   /** As the gateway showed it, for programs. */
   readonly operation?: Operation;
   readonly cause?: unknown;
@@ -27,6 +29,7 @@ export class CommandFailure extends Error {
   readonly code: string;
   readonly next: string | undefined;
   readonly errors: readonly FieldFault[];
+  readonly nameOf: (field: string) => string;
   readonly operation: Operation | undefined;
 
   constructor(exit: ExitCode, code: string, message: string, more: FailureMore = {}) {
@@ -36,6 +39,7 @@ export class CommandFailure extends Error {
     this.code = code;
     this.next = more.next;
     this.errors = more.errors ?? [];
+    this.nameOf = more.nameOf ?? ((field) => field);
     this.operation = more.operation;
   }
 }
@@ -46,12 +50,17 @@ export class Refusal extends CommandFailure {
 
   constructor(problem: ProblemDocument) {
     const next = nextStep(problem);
-    super(exitOf(problem.code), problem.code, problem.detail, {
+    super(exitOf(problem.code), problem.code, detailOf(problem), {
       errors: problem.errors ?? [],
       ...(next === undefined ? {} : { next }),
     });
     this.problem = problem;
   }
+}
+
+/** Faults are told one by one after it. */
+function detailOf({ code, detail, errors = [] }: ProblemDocument): string {
+  return code === 'invalid_request' && errors.length > 0 ? 'the request is not valid' : detail;
 }
 
 /** A code that is newer than this program is refused like any other. */

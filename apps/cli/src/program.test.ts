@@ -511,9 +511,41 @@ describe('services', () => {
     expect(calls()).toEqual([]);
   });
 
+  test('where a file is not JSON is told by line and column, and an object around the list is explained', async () => {
+    writeFileSync(file, `[\n  {"name": "api",\n   "secrets": {"key": "${SECRET}",}}\n]`);
+    expect(await run('env', 'create', 'a', '--services', file)).toBe(2);
+    expect(err[0]).toContain(`${file} is not JSON: look at line 3, column 37`);
+    writeFileSync(file, JSON.stringify({ services: [API] }));
+    expect(await run('env', 'create', 'a', '--services', file)).toBe(2);
+    expect(err.join('\n')).toContain(`jq .services ${file} | surefoot env create … --services -`);
+  });
+
+  test('faults are told with the name of the service, and to programs with the path', async () => {
+    const errors = [
+      { field: 'services[1].ports[0]', code: 'too_big', message: 'a port is …' },
+      { field: 'services[1]', code: 'x', message: 'whole' },
+      { field: 'services[2].name', code: 'x', message: 'no name' },
+    ];
+    gateway.answer(`POST ${COLLECTION}`, { status: 400, body: problem('invalid_request', { errors }) });
+    const services = [API, { name: 'web', image: 'w', ports: [99_999] }, { image: 'x' }];
+    writeFileSync(file, JSON.stringify(services));
+    for (const wait of [[], ['--wait']]) {
+      err = [];
+      expect(await run('env', 'create', 'a', '--services', file, ...wait)).toBe(2);
+      expect(err).toEqual([
+        'surefoot: the request is not valid [invalid_request]',
+        '  service web, ports[0]: a port is …',
+        '  service web: whole',
+        '  services[2].name: no name',
+      ]);
+    }
+    expect(await run('env', 'create', 'a', '--services', file, '--json')).toBe(2);
+    expect(JSON.parse(err.at(-1) ?? '')).toMatchObject({ code: 'invalid_request', errors });
+  });
+
   test('a file that is not there is named with the reason', async () => {
     expect(await run('env', 'create', 'a', '--services', join(folder, 'none'))).toBe(2);
-    expect(err[0]).toContain('cannot be read: ENOENT');
+    expect(err[0]).toContain(`${join(folder, 'none')} cannot be read: there is no such file`);
     expect(await run('env', 'create', 'a', '--services', folder)).toBe(2);
     expect(await run('env', 'create', 'a', '--service', 'web')).toBe(2);
   });

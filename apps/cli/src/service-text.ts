@@ -60,3 +60,13 @@ function addressText({ state, ports }: Service): string {
     .map(({ container, address, host }) => `${host === null ? '…' : `${address}:${host}`} -> ${container}`)
     .join(', ');
 }
+
+/** @returns what people call a field of a request for these services: `service api, ports[0]` for `services[2].ports[0]` */
+export function serviceNamer(services: readonly unknown[]): (field: string) => string {
+  return (field) => {
+    const [, index, rest = ''] = /^services\[(\d+)\]\.?(.*)$/.exec(field) ?? [];
+    const { name } = (services[Number(index)] ?? {}) as { readonly name?: unknown };
+    if (index === undefined || typeof name !== 'string' || name === '') return field;
+    return rest === '' ? `service ${name}` : `service ${name}, ${rest}`;
+  };
+}

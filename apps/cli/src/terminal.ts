@@ -65,14 +65,14 @@ export function show(terminal: Terminal, json: boolean, value: unknown, text: ()
 }
 
 export function showFailure(terminal: Terminal, json: boolean, failure: CommandFailure): void {
-  const { exit, code, message, errors, next, operation } = failure;
+  const { exit, code, message, errors, nameOf, next, operation } = failure;
   if (json) {
     terminal.err(JSON.stringify({ code, detail: message, errors, next, operation, exitCode: exit }));
     return;
   }
   terminal.err(printable(`surefoot: ${message}${message.endsWith(`(${code})`) ? '' : ` [${code}]`}`));
   for (const fault of errors)
-    terminal.err(printable(`  ${fault.field === '' ? 'body' : fault.field}: ${fault.message}`));
+    terminal.err(printable(`  ${fault.field === '' ? 'body' : nameOf(fault.field)}: ${fault.message}`));
   if (next !== undefined) terminal.err(printable(`  ${next}`));
 }
 

@@ -20,7 +20,7 @@ import {
   type WaitOptions,
 } from '../options.ts';
 import { environmentsOf, lastOperation, resolveEnvironment } from '../resolve.ts';
-import { serviceDetails, servicesText } from '../service-text.ts';
+import { serviceDetails, serviceNamer, servicesText } from '../service-text.ts';
 import { fields, printable, reasonText, show, table, timeText } from '../terminal.ts';
 import { follower, type Context } from './context.ts';
 import { logsCommand } from './logs.ts';
@@ -96,8 +96,7 @@ type CreateOptions = Common &
   };
 
 async function createEnvironment(context: Context, name: string, options: CreateOptions): Promise<void> {
-  const { terminal } = context;
-  const { project, extension, connectionLimit, label: labels, json } = options;
+  const { extension, connectionLimit, label: labels } = options;
   const services = await servicesOf(context, options);
   const wanted: Wanted = {
     name,
@@ -106,6 +105,21 @@ async function createEnvironment(context: Context, name: string, options: Create
     ...(Object.keys(labels).length === 0 ? {} : { labels }),
     ...(services === undefined ? {} : { services }),
   };
+  try {
+    await createNamed(context, wanted, options);
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.errors.length === 0) throw error;
+    throw new CommandFailure(error.exit, error.code, error.message, {
+      errors: error.errors,
+      nameOf: serviceNamer(services ?? []),
+      cause: error,
+    });
+  }
+}
+
+async function createNamed(context: Context, wanted: Wanted, options: CreateOptions): Promise<void> {
+  const { terminal } = context;
+  const { project, json } = options;
   const client = context.client();
   if (options.wait === true) {
     const wait = follower(context, client, waitOf(options), json);
@@ -120,7 +134,7 @@ async function createEnvironment(context: Context, name: string, options: Create
   } catch (error) {
     if (!(error instanceof Refusal) || error.code !== 'environment_exists') throw error;
     throw new CommandFailure(error.exit, error.code, error.message, {
-      next: `to go on with the one that is there: surefoot env create … --wait, or surefoot env show ${error.problem.environmentId ?? name}`,
+      next: `to go on with the one that is there: surefoot env create … --wait, or surefoot env show ${error.problem.environmentId ?? wanted.name}`,
     });
   }
 }

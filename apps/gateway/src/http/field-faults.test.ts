@@ -87,3 +87,59 @@ test.each(['a/b', '', 'ü', '-a', 'a-', 'a'.repeat(64), '0b8fd4c2-6a2e-4e43-9d0a
     expect(refused(ProjectToCreateSchema, { name }).errors.map(({ field }) => field)).toEqual(['name']);
   },
 );
+
+test.each<[object, string, string]>([
+  [{ env: ['A=1'] }, 'env', 'an object is needed, such as {"MODE": "test"}'],
+  [{ env: { PORT: 8080 } }, 'env.PORT', 'text in quotes is needed, such as "8080" or "true"'],
+  [
+    { env: { '1': '' } },
+    'env.1',
+    'a variable’s name has letters, digits and underscores, and does not begin with a digit',
+  ],
+  [{ command: 'serve' }, 'command', 'a list is needed, such as ["serve", "--port", "8080"]'],
+  [{ ports: ['8080:80'] }, 'ports[0]', 'a number is needed, such as 8080'],
+  [{ ports: [0] }, 'ports[0]', 'a port is a whole number from 1 to 65535'],
+  [{ ports: 8080 }, 'ports', 'a list is needed, such as [8080]'],
+  [{ user: 1000 }, 'user', 'text in quotes is needed, such as "redis" or "1000:1000"'],
+  [{ user: 'a b' }, 'user', 'a user or user:group, by names or numbers, such as redis or 1000:1000'],
+  [{ readOnly: 'yes' }, 'readOnly', 'true or false is needed'],
+  [{ limits: { cpus: 0 } }, 'limits.cpus', 'from 0.01 to 64 processors'],
+  [{ health: { http: { port: 1 } } }, 'health.http.path', 'this field is needed'],
+  [{ health: { deadlineSeconds: 600 } }, 'health.deadlineSeconds', 'from 1 to 540 seconds'],
+])('%j is told in plain words, with what is right', (more, field, message) => {
+  const services = [{ name: 'api', image: 'a', ...more }];
+  const { errors, detail } = refused(EnvironmentToCreateSchema, { name: 'a', services });
+  expect(errors).toEqual([expect.objectContaining({ field: `services[0].${field}`, message })]);
+  expect(detail).toBe(`services[0].${field}: ${message}`);
+});
+
+test('too many services are told with how many there may be; the detail says how many faults there are more', () => {
+  const services = Array.from({ length: 11 }, (_, index) => ({ name: `s${index}`, image: 'a' }));
+  const { errors, detail } = refused(EnvironmentToCreateSchema, { services });
+  expect(errors.map(({ message }) => message)).toEqual([
+    'this field is needed',
+    'at most 10 services in an environment',
+  ]);
+  expect(detail).toBe('name: this field is needed; and 1 more, see "errors"');
+});
+
+test.each([
+  ['readonly', 'readOnly'],
+  ['read_only', 'readOnly'],
+  ['port', 'ports'],
+  ['environment', 'env'],
+  ['healthcheck', 'health'],
+  ['imgae', 'image'],
+  ['comand', 'command'],
+])('a field %s is told to be %s, perhaps', (key, meant) => {
+  const services = [{ name: 'api', image: 'a', [key]: 1 }];
+  const [fault] = refused(EnvironmentToCreateSchema, { name: 'a', services }).errors;
+  expect(fault?.message).toBe(
+    `there is no such field; did you mean ${meant}? there are name, image, command, env, secrets, ports, health, limits, readOnly, user`,
+  );
+});
+
+test('a field that is like none is told which there are', () => {
+  const [fault] = refused(ProjectToCreateSchema, { name: 'a', x: 1 }).errors;
+  expect(fault?.message).toBe('there is no such field; there are name');
+});

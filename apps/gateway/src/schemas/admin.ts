@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ENGINE_STATES } from '#protocol';
 import { PAGE_FIELDS } from '../http/page.ts';
+import { onlyFields } from './fields.ts';
 import { ReasonSchema } from './operation.ts';
 import { Id, Timestamp } from './text.ts';
 
@@ -51,7 +52,7 @@ export const CasePageSchema = z
   .object({ items: z.array(CaseSchema), nextCursor: z.string().nullable() })
   .meta({ id: 'CasePage' });
 
-export const CaseQuerySchema = z.strictObject({
+export const CaseQuerySchema = onlyFields({
   ...PAGE_FIELDS,
   state: z.enum(['open', 'closed', 'all']).optional().meta({ description: '`open` if left out' }),
 });

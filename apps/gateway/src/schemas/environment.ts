@@ -8,6 +8,7 @@ import {
 } from '#kernel';
 import { ENVIRONMENT_STATES, SERVICES_MAX } from '#protocol';
 import { PAGE_FIELDS } from '../http/page.ts';
+import { onlyFields } from './fields.ts';
 import { ReasonSchema } from './operation.ts';
 import { OF_FAULTY_ITEMS, ServiceSchema, ServiceToCreateSchema } from './service.ts';
 import { Id, storable, Timestamp } from './text.ts';
@@ -49,9 +50,11 @@ const Labels = z
   )
   .refine((labels) => Object.keys(labels).length <= LABELS_MAX, `at most ${LABELS_MAX} labels`);
 
+const CONNECTIONS = `from 1 to ${CONNECTION_LIMIT_MAX} connections`;
+
 const Services = z
   .array(ServiceToCreateSchema)
-  .max(SERVICES_MAX)
+  .max(SERVICES_MAX, `at most ${SERVICES_MAX} services in an environment`)
   .superRefine((services: readonly unknown[], context) => {
     const names = services.map((service) => (service as { readonly name?: unknown } | null)?.name);
     names.forEach((name, index) => {
@@ -66,22 +69,20 @@ const Services = z
   }, OF_FAULTY_ITEMS)
   .meta({ description: `Containers beside the database, at most ${SERVICES_MAX}` });
 
-export const EnvironmentToCreateSchema = z
-  .strictObject({
-    name: Name,
-    extensions: z
-      .array(Extension)
-      .max(EXTENSIONS_MAX)
-      .refine((names) => new Set(names).size === names.length, 'an extension is named once')
-      .default([]),
-    profile: z.literal(PROFILE, `there is one network profile, "${PROFILE}"`).default(PROFILE),
-    connectionLimit: z.int().min(1).max(CONNECTION_LIMIT_MAX).default(CONNECTION_LIMIT_DEFAULT),
-    labels: Labels.default({}),
-    cidrs: notBuilt(z.array(z.string()), (cidrs) => cidrs.length === 0).default([]),
-    protected: notBuilt(z.boolean(), (value) => !value).default(false),
-    services: Services.prefault([]),
-  })
-  .meta({ id: 'EnvironmentToCreate' });
+export const EnvironmentToCreateSchema = onlyFields({
+  name: Name,
+  extensions: z
+    .array(Extension)
+    .max(EXTENSIONS_MAX, `at most ${EXTENSIONS_MAX} extensions`)
+    .refine((names) => new Set(names).size === names.length, 'an extension is named once')
+    .default([]),
+  profile: z.literal(PROFILE, `there is one network profile, "${PROFILE}"`).default(PROFILE),
+  connectionLimit: z.int().min(1, CONNECTIONS).max(CONNECTION_LIMIT_MAX, CONNECTIONS).default(CONNECTION_LIMIT_DEFAULT),
+  labels: Labels.default({}),
+  cidrs: notBuilt(z.array(z.string()), (cidrs) => cidrs.length === 0).default([]),
+  protected: notBuilt(z.boolean(), (value) => !value).default(false),
+  services: Services.prefault([]),
+}).meta({ id: 'EnvironmentToCreate' });
 export type EnvironmentToCreate = z.infer<typeof EnvironmentToCreateSchema>;
 
 const Users = z.object({ migrate: z.string(), app: z.string(), readonly: z.string() });
@@ -117,7 +118,7 @@ export const EnvironmentPageSchema = z
   .object({ items: z.array(EnvironmentSchema), nextCursor: z.string().nullable() })
   .meta({ id: 'EnvironmentPage' });
 
-export const EnvironmentQuerySchema = z.strictObject({
+export const EnvironmentQuerySchema = onlyFields({
   ...PAGE_FIELDS,
   name: z.string().refine(storable, 'not a name').optional().meta({ description: 'Only the environment of this name' }),
 });

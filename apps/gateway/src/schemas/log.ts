@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { isLogTime, LOG_LINE_MAX_BYTES, LOG_TAIL_DEFAULT, LOG_TAIL_MAX } from '#kernel';
+import { onlyFields } from './fields.ts';
 import { Timestamp } from './text.ts';
 
-export const LogQuerySchema = z.strictObject({
+export const LogQuerySchema = onlyFields({
   tail: z.coerce
     .number(`a number from 0 to ${LOG_TAIL_MAX}`)
     .int()

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { EFFECT_OUTCOMES } from '#kernel';
 import { isOperationKind, OPERATION_STATES, type OperationKind, OPERATIONS } from '#protocol';
 import { PAGE_FIELDS } from '../http/page.ts';
+import { onlyFields } from './fields.ts';
 import { Id, Timestamp } from './text.ts';
 
 const KINDS = Object.keys(OPERATIONS).filter(isOperationKind) as [OperationKind, ...OperationKind[]];
@@ -42,7 +43,7 @@ export const OperationPageSchema = z
   .object({ items: z.array(OperationSchema), nextCursor: z.string().nullable() })
   .meta({ id: 'OperationPage' });
 
-export const OperationQuerySchema = z.strictObject({
+export const OperationQuerySchema = onlyFields({
   ...PAGE_FIELDS,
   environment: z.uuid().optional().meta({ description: 'Id of an environment' }),
   state: z.enum(OPERATION_STATES).optional(),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { utf8Bytes } from '#kernel';
+import { onlyFields } from './fields.ts';
 import { registryFault } from './image-reference.ts';
 import { storable, Timestamp } from './text.ts';
 
@@ -15,18 +16,16 @@ const Server = z
   })
   .meta({ description: 'As images name it', examples: ['registry.example.com:5000', 'docker.io'] });
 
-export const RegistryToSetSchema = z
-  .strictObject({
-    server: Server,
-    username: z.string().min(1).max(USERNAME_MAX).refine(storable, 'NUL and unpaired surrogates are not allowed'),
-    password: z
-      .string()
-      .min(1)
-      .refine(storable, 'NUL and unpaired surrogates are not allowed')
-      .refine((password) => utf8Bytes(password) <= PASSWORD_MAX_BYTES, `at most ${PASSWORD_MAX_BYTES} bytes in UTF-8`)
-      .meta({ description: 'Kept under encryption, and never shown again' }),
-  })
-  .meta({ id: 'RegistryToSet' });
+export const RegistryToSetSchema = onlyFields({
+  server: Server,
+  username: z.string().min(1).max(USERNAME_MAX).refine(storable, 'NUL and unpaired surrogates are not allowed'),
+  password: z
+    .string()
+    .min(1)
+    .refine(storable, 'NUL and unpaired surrogates are not allowed')
+    .refine((password) => utf8Bytes(password) <= PASSWORD_MAX_BYTES, `at most ${PASSWORD_MAX_BYTES} bytes in UTF-8`)
+    .meta({ description: 'Kept under encryption, and never shown again' }),
+}).meta({ id: 'RegistryToSet' });
 export type RegistryToSet = z.infer<typeof RegistryToSetSchema>;
 
 export const RegistrySchema = z

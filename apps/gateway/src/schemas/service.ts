@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { ServiceState } from '#catalog';
 import { SERVICE_DEFAULTS, utf8Bytes } from '#kernel';
 import { ENGINE_ALIAS, SERVICE_FILES, SERVICE_FOLDER } from '#protocol';
+import { onlyFields } from './fields.ts';
 import { imageFault } from './image-reference.ts';
 import { storable, Timestamp } from './text.ts';
 
@@ -70,7 +71,12 @@ const Image = z
 
 const Env = z
   .record(
-    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,254}$/, 'a variable’s name has letters, digits and underscores'),
+    z
+      .string()
+      .regex(
+        /^[A-Za-z_][A-Za-z0-9_]{0,254}$/,
+        'a variable’s name has letters, digits and underscores, and does not begin with a digit',
+      ),
     bounded(0, ENV_VALUE_MAX_BYTES),
   )
   .refine((env) => Object.keys(env).length <= ENV_MAX, `at most ${ENV_MAX} variables`)
@@ -93,25 +99,30 @@ const Secrets = z
   .refine((secrets) => Object.keys(secrets).length <= SECRETS_MAX, `at most ${SECRETS_MAX} secrets`)
   .meta({ description: `Each a file in ${SERVICE_FOLDER}, for the container’s user alone; never shown again` });
 
-const Port = z.int().min(1).max(65_535);
+const PORT = 'a port is a whole number from 1 to 65535';
+const Port = z.int().min(1, PORT).max(65_535, PORT);
 
-const Health = z
-  .strictObject({
-    http: z
-      .strictObject({
-        port: Port,
-        path: z
-          .string()
-          .regex(
-            /^\/[\w.~!$&'()*+,;=:@%/?-]{0,1023}$/,
-            'a path, with its query: a slash and at most 1023 of the characters that an address holds as they are',
-          ),
-      })
-      .optional()
-      .meta({ description: 'GET answers with a status from 200 to 399' }),
-    tcp: z.strictObject({ port: Port }).optional().meta({ description: 'The port takes connections' }),
-    deadlineSeconds: z.int().min(1).max(DEADLINE_MAX_SECONDS).default(SERVICE_DEFAULTS.deadlineSeconds),
+const DEADLINE = `from 1 to ${DEADLINE_MAX_SECONDS} seconds`;
+
+const Health = onlyFields({
+  http: onlyFields({
+    port: Port,
+    path: z
+      .string()
+      .regex(
+        /^\/[\w.~!$&'()*+,;=:@%/?-]{0,1023}$/,
+        'a path, with its query: a slash and at most 1023 of the characters that an address holds as they are',
+      ),
   })
+    .optional()
+    .meta({ description: 'GET answers with a status from 200 to 399' }),
+  tcp: onlyFields({ port: Port }).optional().meta({ description: 'The port takes connections' }),
+  deadlineSeconds: z
+    .int()
+    .min(1, DEADLINE)
+    .max(DEADLINE_MAX_SECONDS, DEADLINE)
+    .default(SERVICE_DEFAULTS.deadlineSeconds),
+})
   .refine(({ http, tcp }) => http === undefined || tcp === undefined, {
     error: 'http or tcp, not both',
     ...OF_FAULTY_FIELDS,
@@ -121,12 +132,12 @@ const Health = z
       'When it is well. With neither http nor tcp the image’s own check counts; without one, that it keeps running',
   });
 
-const MEMORY = 'bytes as a whole number, or text such as "256m" or "1g"';
+const MEMORY = 'bytes as a whole number, or text with k, m or g, such as "256m" or "1g"';
 
 const Memory = z
   .union([z.int(), z.string().regex(/^[1-9]\d{0,11}[kmg]$/i, MEMORY)], { error: MEMORY })
   .transform((memory) => (typeof memory === 'number' ? memory : bytesOf(memory)))
-  .refine((bytes) => bytes >= MEMORY_MIN_BYTES && bytes <= MEMORY_MAX_BYTES, 'from 6m to 64g')
+  .refine((bytes) => bytes >= MEMORY_MIN_BYTES && bytes <= MEMORY_MAX_BYTES, 'memory is from 6m to 64g')
   .meta({ description: 'Bytes, or with k, m or g for powers of 1024', examples: ['256m'] });
 
 function bytesOf(memory: string): number {
@@ -134,48 +145,50 @@ function bytesOf(memory: string): number {
   return Number(memory.slice(0, -1)) * unit;
 }
 
-const Limits = z
-  .strictObject({
-    memory: Memory.prefault(SERVICE_DEFAULTS.memoryBytes),
-    cpus: z.number().min(CPUS_MIN).max(CPUS_MAX).default(SERVICE_DEFAULTS.cpus),
-    pids: z.int().min(1).max(PIDS_MAX).default(SERVICE_DEFAULTS.pids),
-  })
-  .prefault({});
+const CPUS = `from ${CPUS_MIN} to ${CPUS_MAX} processors`;
+const PIDS = `from 1 to ${PIDS_MAX} processes`;
 
-export const ServiceToCreateSchema = z
-  .strictObject({
-    name: Name,
-    image: Image,
-    command: z
-      .array(bounded(0, ARGUMENT_MAX_BYTES))
-      .max(COMMAND_MAX)
-      .default([])
-      .meta({ description: 'In place of the image’s command; the image’s own when empty' }),
-    env: Env.default({}),
-    secrets: Secrets.default({}),
-    ports: z
-      .array(Port)
-      .max(PORTS_MAX)
-      .refine((ports) => new Set(ports).size === ports.length, {
-        error: 'a port is named once',
-        ...OF_FAULTY_ITEMS,
-      })
-      .default([])
-      .meta({ description: 'Ports of the container that get a port of the host' }),
-    health: Health.prefault({}),
-    limits: Limits,
-    readOnly: z.boolean().default(false).meta({ description: 'The container’s root file system cannot be written' }),
-    user: z
-      .string()
-      .regex(/^[A-Za-z0-9_][\w.-]{0,31}(:[A-Za-z0-9_][\w.-]{0,31})?$/, 'a user or user:group, by names or numbers')
-      .optional()
-      .meta({
-        description:
-          'In place of the image’s. A container has no privileges: one that starts as root cannot become another',
-        examples: ['redis', '1000:1000'],
-      }),
-  })
-  .meta({ id: 'ServiceToCreate' });
+const Limits = onlyFields({
+  memory: Memory.prefault(SERVICE_DEFAULTS.memoryBytes),
+  cpus: z.number().min(CPUS_MIN, CPUS).max(CPUS_MAX, CPUS).default(SERVICE_DEFAULTS.cpus),
+  pids: z.int().min(1, PIDS).max(PIDS_MAX, PIDS).default(SERVICE_DEFAULTS.pids),
+}).prefault({});
+
+export const ServiceToCreateSchema = onlyFields({
+  name: Name,
+  image: Image,
+  command: z
+    .array(bounded(0, ARGUMENT_MAX_BYTES))
+    .max(COMMAND_MAX, `at most ${COMMAND_MAX} words`)
+    .default([])
+    .meta({ description: 'In place of the image’s command; the image’s own when empty' }),
+  env: Env.default({}),
+  secrets: Secrets.default({}),
+  ports: z
+    .array(Port)
+    .max(PORTS_MAX, `at most ${PORTS_MAX} ports`)
+    .refine((ports) => new Set(ports).size === ports.length, {
+      error: 'a port is named once',
+      ...OF_FAULTY_ITEMS,
+    })
+    .default([])
+    .meta({ description: 'Ports of the container that get a port of the host' }),
+  health: Health.prefault({}),
+  limits: Limits,
+  readOnly: z.boolean().default(false).meta({ description: 'The container’s root file system cannot be written' }),
+  user: z
+    .string()
+    .regex(
+      /^[A-Za-z0-9_][\w.-]{0,31}(:[A-Za-z0-9_][\w.-]{0,31})?$/,
+      'a user or user:group, by names or numbers, such as redis or 1000:1000',
+    )
+    .optional()
+    .meta({
+      description:
+        'In place of the image’s. A container has no privileges: one that starts as root cannot become another',
+      examples: ['redis', '1000:1000'],
+    }),
+}).meta({ id: 'ServiceToCreate' });
 export type ServiceToCreateBody = z.infer<typeof ServiceToCreateSchema>;
 
 /** `pending`: its container is not made yet; `removed`: it was, or never came to be. The rest is as the daemon says. */
