@@ -49,7 +49,8 @@ const FASTIFY_PROBLEMS: Readonly<Record<string, ProblemCode>> = {
 const NEST_PROBLEMS: Readonly<Record<number, ProblemCode>> = { 400: 'invalid_request', 404: 'not_found' };
 
 const DETAILS: Partial<Record<ProblemCode, string>> = {
-  body_too_large: 'a body has at most 256 KiB',
+  body_too_large:
+    'a body has at most 256 KiB, with the secrets of all its services: large files belong into the image or the database',
   unsupported_media_type: 'send the body as application/json',
   not_found: 'there is no such route',
   invalid_request: 'the request could not be read: check its address and its length',
