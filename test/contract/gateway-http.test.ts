@@ -226,6 +226,9 @@ test('metrics tell what is open and how requests went, by route and not by addre
   const { text } = await gateway.get('/metrics', { key: undefined });
   expect(text).toMatch(/surefoot_operations_open\{state="queued",kind="environment.create"\} \d+/);
   expect(text).toMatch(/surefoot_outbox_unpublished \d+/);
+  expect(text).toMatch(/surefoot_environments\{state="provisioning"\} \d+/);
+  expect(text).toMatch(/surefoot_environments\{state="blocked"\} 0/);
+  expect(text).not.toContain('state="deleted"');
   expect(text).toContain('surefoot_catalog_up 1');
   expect(text).toContain('route="/v1/environments/:id",status="404"');
   expect(text).not.toContain('nowhere-else');

@@ -215,6 +215,10 @@ describe('an accepted create', () => {
     ]);
     const degraded = await gateway.get(`/v1/environments/${environmentId}`, again);
     expect(degraded.body).toMatchObject({ state: 'degraded', reason });
+    const list = '/v1/projects/default/environments?state=';
+    expect((await gateway.get(`${list}degraded`)).body.items.map(({ id }) => id)).toEqual([environmentId]);
+    expect((await gateway.get(`${list}blocked`)).body.items).toEqual([]);
+    expect((await gateway.get(`${list}odd`)).body.code).toBe('invalid_request');
     const stale = await gateway.request('DELETE', `/v1/environments/${environmentId}`, {
       headers: { 'if-match': etag },
     });

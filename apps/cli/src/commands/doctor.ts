@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { gatewayFrom, settingsFrom } from '../connection.ts';
 import { checkFirewall } from '../doctor/firewall.ts';
 import { finding, type Finding } from '../doctor/finding.ts';
-import { checkCases, checkEngines, checkGateway, checkOperations } from '../doctor/gateway.ts';
+import { checkCases, checkEngines, checkEnvironments, checkGateway, checkOperations } from '../doctor/gateway.ts';
 import { checkDisk, checkFiles, checkLock, checkPasses, checkProcesses, checkReceipts } from '../doctor/host.ts';
 import { checkBroker, checkCatalog, checkDocker } from '../doctor/servers.ts';
 import { EXIT } from '../failure.ts';
@@ -47,6 +47,7 @@ async function examine(env: NodeJS.ProcessEnv): Promise<readonly Finding[]> {
       ? []
       : await Promise.all([
           finding('engines', () => checkEngines(client)),
+          finding('environments', () => checkEnvironments(client)),
           finding('operations', () => checkOperations(client)),
           finding('cases', () => checkCases(client)),
         ]);

@@ -7,12 +7,12 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Receipt } from '#protocol';
 import { RecordFolders } from '#receipts';
 import { homePaths, type Settings } from '#settings';
-import { ScriptedGateway } from '#testing';
+import { type ScriptedAnswer, ScriptedGateway } from '#testing';
 import { gatewayFrom } from '../connection.ts';
 import { RestClient } from '../rest-client.ts';
 import { finding, type Finding } from './finding.ts';
 import { checkFirewall } from './firewall.ts';
-import { checkCases, checkEngines } from './gateway.ts';
+import { checkCases, checkEngines, checkEnvironments } from './gateway.ts';
 import { checkDisk, checkFiles, checkLock, checkPasses, checkProcesses, checkReceipts } from './host.ts';
 import { checkBroker, checkCatalog, checkDocker } from './servers.ts';
 
@@ -142,6 +142,26 @@ describe('what the gateway shows', () => {
   ])('cases %j are %s', async (items, status, detail) => {
     gateway.answer('GET /v1/admin/cases?state=open', { body: { items, nextCursor: null } });
     expect(await checkCases(client)).toMatchObject({ status, detail: expect.stringContaining(detail) });
+  });
+
+  test('environments that do not hold are named with their reasons, of every project', async () => {
+    const page = (...items: readonly object[]): ScriptedAnswer => ({ body: { items, nextCursor: null } });
+    gateway.answer('GET /v1/projects?', page({ name: 'default' }, { name: 'team' }));
+    for (const project of ['default', 'team'])
+      for (const state of ['blocked', 'degraded'])
+        gateway.answer(`GET /v1/projects/${project}/environments?state=${state}`, page());
+    expect(await checkEnvironments(client)).toMatchObject({ status: 'ok' });
+    const reason = { code: 'service_exited', message: 'service api has ended' };
+    const degraded = Array.from({ length: 6 }, (_, n) => ({ name: `e${n}`, id: `id${n}`, state: 'degraded', reason }));
+    gateway.answer('GET /v1/projects/team/environments?state=degraded', page(...degraded));
+    gateway.answer(
+      'GET /v1/projects/default/environments?state=blocked',
+      page({ name: 'b', id: 'i', state: 'blocked', reason: null }),
+    );
+    const { status, detail } = await checkEnvironments(client);
+    expect(status).toBe('warning');
+    expect(detail).toContain('b (i) is blocked; e0 (id0) is degraded: service api has ended (service_exited); e1');
+    expect(detail).toMatch(/; 2 more; see: surefoot env show$/);
   });
 });
 

@@ -1,5 +1,6 @@
 /** What the gateway says: that it is ready, that the key is good, and what waits for somebody. */
-import type { Case, Engine, Operation, Project } from '../api.ts';
+import type { Case, Engine, Environment, Operation, Project } from '../api.ts';
+import { environmentsOf } from '../resolve.ts';
 import type { RestClient } from '../rest-client.ts';
 import { failed, ok, warning, type Finding } from './finding.ts';
 
@@ -17,6 +18,24 @@ export async function checkEngines(client: RestClient): Promise<Finding> {
     return failed('engines', away.map(({ name, waitingFor }) => `${name} takes no work: ${waitingFor}`).join('; '));
   const text = engines.map(({ name, state }) => `${name} is ${state}`).join('; ');
   return engines.every(({ state }) => state === 'ready') ? ok('engines', text) : warning('engines', text);
+}
+
+/** So many are named, the rest is counted. */
+const NAMED_MAX = 5;
+
+export async function checkEnvironments(client: RestClient): Promise<Finding> {
+  const projects = await client.list<Project>('/v1/projects');
+  const unwell: Environment[] = [];
+  for (const { name } of projects)
+    for (const state of ['blocked', 'degraded'])
+      unwell.push(...(await client.list<Environment>(environmentsOf(name), { state })));
+  if (unwell.length === 0) return ok('environments', 'none is degraded or blocked');
+  const named = unwell.slice(0, NAMED_MAX).map(({ name, id, state, reason }) => {
+    const why = reason === null ? '' : `: ${reason.message.split('\n')[0] ?? ''} (${reason.code})`;
+    return `${name} (${id}) is ${state}${why}`;
+  });
+  const more = unwell.length > NAMED_MAX ? [`${unwell.length - NAMED_MAX} more`] : [];
+  return warning('environments', `${[...named, ...more].join('; ')}; see: surefoot env show`);
 }
 
 const SEE_CASES = 'see: surefoot case list';

@@ -55,7 +55,10 @@ export class Environments {
     const rows = await shownEnvironments(
       this.#source.catalog,
       project.id,
-      query.name === undefined ? {} : { name: query.name },
+      {
+        ...(query.name === undefined ? {} : { name: query.name }),
+        ...(query.state === undefined ? {} : { state: query.state }),
+      },
       limit + 1,
       fromTimeCursor(query.cursor),
     );

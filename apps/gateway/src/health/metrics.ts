@@ -1,4 +1,5 @@
 import { backlog, type CatalogSource, CatalogUnavailable } from '#catalog';
+import { ENVIRONMENT_STATES } from '#protocol';
 import { createMetrics } from '#telemetry';
 
 /** What the gateway counts about itself, and what it finds open in the catalog at each scrape. */
@@ -19,6 +20,11 @@ export function gatewayMetrics(source: CatalogSource): GatewayMetrics {
   metrics.gauge('operations_open', 'Operations that have not ended', ['state', 'kind'], async () =>
     (await open(source)).operations.map(({ state, kind, count }) => ({ labels: { state, kind }, value: count })),
   );
+  metrics.gauge('environments', 'Environments that are neither deleted nor failed', ['state'], async () => {
+    const { up, environments } = await open(source);
+    const counts = new Map(environments.map(({ state, count }) => [state, count]));
+    return (up ? LIVING : []).map((state) => ({ labels: { state }, value: counts.get(state) ?? 0 }));
+  });
   metrics.gauge('outbox_unpublished', 'Messages that wait for the broker', [], async () => [
     { labels: {}, value: (await open(source)).outbox },
   ]);
@@ -37,7 +43,9 @@ export function gatewayMetrics(source: CatalogSource): GatewayMetrics {
 
 type Open = Awaited<ReturnType<typeof backlog>> & { readonly up: boolean };
 
-const NOTHING: Open = { operations: [], outbox: 0, cases: 0, up: false };
+const NOTHING: Open = { operations: [], outbox: 0, cases: 0, environments: [], up: false };
+/** Each is told also when there is none: an alert can compare. */
+const LIVING = ENVIRONMENT_STATES.filter((state) => state !== 'deleted' && state !== 'failed');
 const looks = new WeakMap<CatalogSource, Promise<Open>>();
 
 /** The gauges of one scrape are read together: one look at the catalog, shared while it is under way. */

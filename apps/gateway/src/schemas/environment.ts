@@ -121,6 +121,7 @@ export const EnvironmentPageSchema = z
 export const EnvironmentQuerySchema = onlyFields({
   ...PAGE_FIELDS,
   name: z.string().refine(storable, 'not a name').optional().meta({ description: 'Only the environment of this name' }),
+  state: z.enum(ENVIRONMENT_STATES).optional().meta({ description: 'Only those in this state' }),
 });
 export type EnvironmentQuery = z.infer<typeof EnvironmentQuerySchema>;
 
