@@ -185,6 +185,34 @@ test(
   LONG,
 );
 
+test(
+  'B076: a tag that moves between the pull and the container changes nothing: the container is of the image that was pinned',
+  async () => {
+    const [first, second] = [await world.imageWith('LABEL which=first'), await world.imageWith('LABEL which=second')];
+    const [repo, tag] = [`surefoot-test-${randomUUID()}`, '1'];
+    const image = `${repo}:${tag}`;
+    const serviceId = randomUUID();
+    await docker.getImage(first).tag({ repo, tag });
+    const pinned = facts(await world.effects.engine.perform('image', { image, serviceId }));
+    expect(pinned).toMatchObject({ imageId: first, serviceId });
+    await docker.getImage(second).tag({ repo, tag });
+    expect((await docker.getImage(image).inspect()).Id).toBe(second);
+    const service = world.service({ serviceId, imageId: pinned['imageId'] as string });
+    expect(facts(await world.container(service))).toMatchObject({ imageId: first });
+    facts(await world.act(service, 'secrets'));
+    facts(await world.act(service, 'start'));
+    const { Image, Config } = await inspect(service);
+    expect({ Image, which: Config.Labels['which'] }).toEqual({ Image: first, which: 'first' });
+    facts(await world.act(service, 'remove-service'));
+    // And where it is no longer there, what the tag names by now is not taken instead.
+    await docker.getImage(first).remove({ force: true });
+    const again = world.service({ imageId: first });
+    expect(await world.container(again)).toMatchObject(refusal('image_unavailable', expect.stringContaining(first)));
+    expect(await world.ofToken(again)).toEqual(NOTHING);
+  },
+  LONG,
+);
+
 describe('B057: the same try again', () => {
   test(
     'finds what it made, step by step, and makes nothing more',

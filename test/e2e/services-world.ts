@@ -58,7 +58,7 @@ export class ServicesWorld {
 
   async remove(): Promise<void> {
     await this.effects.remove();
-    for (const image of this.#images) await docker.getImage(image).remove({ force: true });
+    for (const image of this.#images) await docker.getImage(image).remove({ force: true }).catch(ignoreAbsent);
   }
 
   get dockerHost(): string {
@@ -235,3 +235,7 @@ export function server(port: number, answer: string): readonly string[] {
 }
 
 export const WELL = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
+
+function ignoreAbsent(error: unknown): void {
+  if ((error as { statusCode?: number }).statusCode !== 404) throw error;
+}
