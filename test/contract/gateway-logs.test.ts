@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { type LogAnswer, type LogRequest, LogServer } from '#broker';
-import type { LogLine } from '#kernel';
+import { LOG_STREAMS_PER_KEY_MAX, type LogLine } from '#kernel';
 import { waitUntil } from '#testing';
 import { type OwnDatabase, settings } from './catalog-server.ts';
 import { addKey, GatewayUnderTest, seededDatabase } from './gateway-world.ts';
@@ -225,6 +225,36 @@ describe('an event stream', () => {
     expect(missing.length).toBeGreaterThan(0);
     expect(lines + missing.reduce((sum, more) => sum + more, 0)).toBe(500);
   });
+});
+
+test('a key that reads as many logs as one may is refused one more, others are not, and an end makes room', async () => {
+  const key = await addKey(database, 'many', 'developer');
+  const headers = { authorization: `Bearer ${key}` };
+  const open = await Promise.all(
+    Array.from({ length: LOG_STREAMS_PER_KEY_MAX }, () => Stream.open(`${logs}/api/logs?follow=true`, { headers })),
+  );
+  expect(open.map(({ response }) => response.statusCode)).toEqual(open.map(() => 200));
+  const before = asked.length;
+  for (const query of ['', '?follow=true'])
+    expect((await gateway.get(`${logs}/api/logs${query}`, { key })).body).toMatchObject({
+      status: 429,
+      code: 'rate_limited',
+    });
+  expect(asked).toHaveLength(before);
+  script = says({ seq: 0, end: 'complete', truncated: false });
+  expect((await gateway.get(`${logs}/api/logs`)).status).toBe(200);
+  open[0]!.response.destroy();
+  // That it has left is noticed by the worker's next word.
+  for (const one of asked.slice(0, before)) void one.answer({ seq: 0, lines: [] });
+  await waitUntil('there is room', async () => (await gateway.get(`${logs}/api/logs`, { key })).status === 200);
+  // What was refused, or had an end by itself, takes no place.
+  for (let n = 0; n < LOG_STREAMS_PER_KEY_MAX; n += 1) {
+    script = says({ seq: 0, refusal: { code: 'not_found', message: 'because' } });
+    expect((await gateway.get(`${logs}/api/logs?follow=true`, { key })).status).toBe(404);
+    script = says({ seq: 0, lines: [] }, { seq: 0, end: 'stopped', truncated: false });
+    expect([n, (await gateway.get(`${logs}/api/logs?follow=true`, { key })).status]).toEqual([n, 200]);
+  }
+  for (const { response } of open) response.destroy();
 });
 
 describe('what is refused before anybody is asked', () => {

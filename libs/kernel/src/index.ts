@@ -43,6 +43,7 @@ export {
   LOG_FOLLOW_MAX_MS,
   LOG_LINE_MAX_BYTES,
   LOG_STREAMS_MAX,
+  LOG_STREAMS_PER_KEY_MAX,
   LOG_TAIL_DEFAULT,
   LOG_TAIL_MAX,
 } from './service-logs.ts';

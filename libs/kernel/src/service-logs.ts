@@ -31,6 +31,8 @@ export const LOG_ANSWER_MAX_BYTES = 1024 * 1024;
 export const LOG_FOLLOW_MAX_MS = 60 * 60_000;
 /** Of one host, at a time. */
 export const LOG_STREAMS_MAX = 32;
+/** Of one API key, at a time: one that leaves its readers open does not take them all. */
+export const LOG_STREAMS_PER_KEY_MAX = 16;
 
 /** Why a stream of lines ended, and how that reads. */
 export const LOG_ENDS = {

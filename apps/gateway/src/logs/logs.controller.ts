@@ -52,8 +52,8 @@ export class LogsController {
   ): Promise<LogView | StreamableFile> {
     const environment = await this.#environments.find(caller, id);
     const asEvents = query.follow === 'true' || accept?.includes(EVENT_STREAM) === true;
-    if (!asEvents) return this.#logs.read(environment, name, query);
-    const stream = await this.#logs.stream(environment, name, query);
+    if (!asEvents) return this.#logs.read(caller, environment, name, query);
+    const stream = await this.#logs.stream(caller, environment, name, query);
     void reply.header('x-accel-buffering', 'no');
     return new StreamableFile(stream, { type: EVENT_STREAM });
   }

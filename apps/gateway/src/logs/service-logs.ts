@@ -2,7 +2,16 @@
 import { Readable } from 'node:stream';
 import type { LogFeed, LogReader } from '#broker';
 import type { ShownEnvironment } from '#catalog';
-import { LOG_ENDS, LOG_FOLLOW_MAX_MS, LOG_TAIL_DEFAULT, type LogEnd, type LogLine, Problem } from '#kernel';
+import {
+  LOG_ENDS,
+  LOG_FOLLOW_MAX_MS,
+  LOG_STREAMS_PER_KEY_MAX,
+  LOG_TAIL_DEFAULT,
+  type LogEnd,
+  type LogLine,
+  Problem,
+} from '#kernel';
+import type { Principal } from '../access/principal.ts';
 import type { LogQuery, LogView } from '../schemas/log.ts';
 import { serverEvents } from './log-events.ts';
 
@@ -11,6 +20,8 @@ const STREAM_MAX_MS = LOG_FOLLOW_MAX_MS + 60_000;
 
 export class ServiceLogs {
   readonly #brokerUrl: string;
+  /** How many are open, by the key that asked. */
+  readonly #openOf = new Map<string, number>();
   #reader: LogReader | undefined;
 
   constructor(brokerUrl: string) {
@@ -18,7 +29,16 @@ export class ServiceLogs {
   }
 
   /** @throws Problem */
-  async read(environment: ShownEnvironment, name: string, query: LogQuery): Promise<LogView> {
+  async read(caller: Principal, environment: ShownEnvironment, name: string, query: LogQuery): Promise<LogView> {
+    const leave = this.#enter(caller);
+    try {
+      return await this.#read(environment, name, query);
+    } finally {
+      leave();
+    }
+  }
+
+  async #read(environment: ShownEnvironment, name: string, query: LogQuery): Promise<LogView> {
     const items: LogLine[] = [];
     let truncated = false;
     for await (const event of await this.#open(environment, name, query, false)) {
@@ -35,12 +55,17 @@ export class ServiceLogs {
    * The log as server-sent events. The stream waits for its reader, and a reader that leaves ends it.
    * @throws Problem before anything is sent
    */
-  async stream(environment: ShownEnvironment, name: string, query: LogQuery): Promise<Readable> {
-    const feed = await this.#open(environment, name, query, query.follow !== 'false');
+  async stream(caller: Principal, environment: ShownEnvironment, name: string, query: LogQuery): Promise<Readable> {
+    const leave = this.#enter(caller);
+    const feed = await this.#open(environment, name, query, query.follow !== 'false').catch((error: unknown) => {
+      leave();
+      throw error;
+    });
     const stream = Readable.from(serverEvents(feed), { objectMode: false });
     const timer = setTimeout(() => stream.destroy(), STREAM_MAX_MS);
     stream.once('close', () => {
       clearTimeout(timer);
+      leave();
       feed.close();
     });
     return stream;
@@ -49,6 +74,22 @@ export class ServiceLogs {
   /** Ends every stream: the gateway stops, and clients come again. */
   async close(): Promise<void> {
     await this.#reader?.close('gateway_stopping');
+  }
+
+  /** @returns what ends it, once. @throws Problem `rate_limited` */
+  #enter({ keyId }: Principal): () => void {
+    const open = this.#openOf.get(keyId) ?? 0;
+    if (open >= LOG_STREAMS_PER_KEY_MAX)
+      throw new Problem(
+        'rate_limited',
+        `this API key reads ${open} logs at present, which is as many as one may: end one`,
+      );
+    this.#openOf.set(keyId, open + 1);
+    return () => {
+      const left = (this.#openOf.get(keyId) ?? 1) - 1;
+      if (left === 0) this.#openOf.delete(keyId);
+      else this.#openOf.set(keyId, left);
+    };
   }
 
   async #open(environment: ShownEnvironment, name: string, query: LogQuery, follow: boolean): Promise<LogFeed> {
