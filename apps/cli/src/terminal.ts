@@ -21,6 +21,13 @@ export interface Terminal {
 /** To its beginning, and erased (ECMA-48, CR and EL). */
 const ERASE_LINE = '\r\x1b[2K';
 
+/** Some terminals do not say it, and are told as having none. */
+const COLUMNS = 80;
+
+function columnsOf({ columns }: NodeJS.WriteStream): number {
+  return columns > 0 ? columns : COLUMNS;
+}
+
 export function processTerminal(): Terminal {
   // `surefoot env list | head` closes our output: that is not worth a stack trace.
   process.stdout.on('error', () => process.exit());
@@ -30,7 +37,7 @@ export function processTerminal(): Terminal {
     status = '';
   };
   return {
-    columns: process.stdout.isTTY ? process.stdout.columns : undefined,
+    columns: process.stdout.isTTY ? columnsOf(process.stdout) : undefined,
     stdinIsTerminal: process.stdin.isTTY,
     out(text) {
       wipe();
@@ -44,7 +51,7 @@ export function processTerminal(): Terminal {
       if (!process.stderr.isTTY || text === status) return;
       wipe();
       // A line that wraps cannot be erased as one.
-      status = text.slice(0, Math.max(process.stderr.columns - 1, 0));
+      status = text.slice(0, columnsOf(process.stderr) - 1);
       process.stderr.write(status);
     },
     input: () => readText(process.stdin),
