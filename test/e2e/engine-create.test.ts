@@ -4,10 +4,11 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { EngineAway, isStopped, observePin } from '#engines';
+import { EngineAway, isStopped, observePin, sha256 } from '#engines';
+import { renderRuleFile } from '#hba';
 import { markLabels } from '#kernel';
 import type { Client } from '#postgres';
-import { abandon, connectAdmin } from '#postgres';
+import { abandon, connectAdmin, connectLogin } from '#postgres';
 import type { Pin } from '#protocol';
 import { pinDifferences } from '#protocol';
 import type { EngineWorld } from './engine-world.ts';
@@ -239,6 +240,54 @@ describe('an engine that is made', () => {
   );
 });
 
+describe('the first moments of an engine', () => {
+  test(
+    'B052: on a fresh volume and slow, it is ready when its real server is, which a login over TCP finds at once, and never another one',
+    async () => {
+      const world = await engineWorld();
+      await world.create('engine-start');
+      const { engineId } = world.place;
+      const { containerId, localCidrs } = world.identities as Required<EngineWorld['identities']>;
+      // So that somebody can log in from the start: otherwise that comes with the first rules.
+      const rules = { engineId, generation: 0, profiles: [{ name: 'local', cidrs: localCidrs }] };
+      writeFileSync(join(world.place.confFolder, 'pg_hba.conf'), renderRuleFile(rules, sha256));
+      const container = docker.getContainer(containerId);
+      await container.update({ NanoCpus: 300_000_000 });
+      expect(await world.perform('engine-start', { engineId, containerId })).toMatchObject({ outcome: 'applied' });
+
+      const servers = new Set<string>();
+      const ready = new AbortController();
+      const watching = (async () => {
+        while (!ready.signal.aborted) {
+          const startedAt = await serverStart(world, 'postgres').catch(() => undefined);
+          if (startedAt !== undefined) servers.add(startedAt);
+          await setTimeout(20);
+        }
+      })();
+      try {
+        expect(await world.perform('engine-ready', { engineId, containerId })).toMatchObject({ outcome: 'applied' });
+        // One try each, and no patience.
+        const [user, password] = ['first_moment', randomUUID()];
+        await ask(world, `create database ${user}`, [
+          `create role ${user} login password '${password}' in role surefoot_profile_local`,
+        ]);
+        const ca = readFileSync(world.place.caFile, 'utf8');
+        const client = await connectLogin({ port: world.place.port, ca, user, password, database: user });
+        const { rows } = await client.query<{ at: string }>(SERVER_START);
+        await client.end();
+        servers.add(rows[0]?.at ?? '');
+      } finally {
+        ready.abort();
+        await watching;
+      }
+      servers.add(await serverStart(world, 'surefoot_control'));
+      expect(servers.size).toBe(1);
+      expect((await container.inspect()).RestartCount).toBe(0);
+    },
+    LONG,
+  );
+});
+
 describe('what is there already', () => {
   test(
     'B079: a network, a volume or a container of another installation under our name is refused and stays',
@@ -420,6 +469,18 @@ async function runInside(world: EngineWorld, script: string): Promise<string> {
     env: { ...process.env, DOCKER_HOST: world.dockerHost },
     encoding: 'utf8',
   });
+}
+
+const SERVER_START = 'select pg_postmaster_start_time()::text as at';
+
+/** By the socket, where an image's temporary server would answer too. */
+async function serverStart(world: EngineWorld, database: string): Promise<string> {
+  const client: Client = await connectAdmin(world.place, database, { statementTimeoutMs: 5_000 });
+  try {
+    return (await client.query<{ at: string }>(SERVER_START)).rows[0]?.at ?? '';
+  } finally {
+    abandon(client);
+  }
 }
 
 async function ask(
