@@ -20,38 +20,50 @@ const CONNECTIONS = 50;
 const PORTION = 500;
 const PREFIX = 'bench_many_';
 
-interface Login {
+export interface Login {
   readonly user: string;
   readonly password: string;
   readonly database: string;
 }
 
-export async function measureConnectionTime(engine: EngineInUse, login: Login): Promise<Measure> {
+/** Milliseconds of each of fifty logins, one after the other, over TLS and the engine's published port. */
+export async function connections(engine: EngineInUse, login: Login): Promise<readonly number[]> {
   const ca = await readFile(engine.caFile, 'utf8');
+  const samples: number[] = [];
+  for (let connection = 0; connection < CONNECTIONS; connection += 1) {
+    const startedAt = performance.now();
+    const client = await connectLogin({ ...login, port: engine.port, ca });
+    samples.push(performance.now() - startedAt);
+    await client.end();
+  }
+  return samples;
+}
+
+export async function canConnect(engine: EngineInUse, login: Login): Promise<boolean> {
+  try {
+    const client = await connectLogin({ ...login, port: engine.port, ca: await readFile(engine.caFile, 'utf8') });
+    await client.end();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export async function measureConnectionTime(engine: EngineInUse, login: Login): Promise<Measure> {
   const admin = await connectAdmin(engine, 'surefoot_control', { statementTimeoutMs: 120_000 });
-  const connections = async (): Promise<readonly number[]> => {
-    const samples: number[] = [];
-    for (let connection = 0; connection < CONNECTIONS; connection += 1) {
-      const startedAt = performance.now();
-      const client = await connectLogin({ ...login, port: engine.port, ca });
-      samples.push(performance.now() - startedAt);
-      await client.end();
-    }
-    return samples;
-  };
   const few: number[] = [];
   const many: number[] = [];
   try {
-    await connections();
+    await connections(engine, login);
     for (let cycle = 0; cycle < CYCLES; cycle += 1) {
-      few.push(...(await connections()));
+      few.push(...(await connections(engine, login)));
       await inPortions((first, last) => makeRoles(admin, first, last));
       await tidy(admin);
-      many.push(...(await connections()));
+      many.push(...(await connections(engine, login)));
       await inPortions((first, last) => dropRoles(admin, first, last));
       await tidy(admin);
     }
-    few.push(...(await connections()));
+    few.push(...(await connections(engine, login)));
     return against(
       {
         name: 'connection, 10,000 environments on the engine against 10',

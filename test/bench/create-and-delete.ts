@@ -7,6 +7,9 @@ import type { Pauses } from './pauses.ts';
 import type { Product, Sample } from './product.ts';
 import { expectSameResult } from './same-result.ts';
 import { environmentNames } from '#kernel';
+import type { Measure } from './report.ts';
+import { against } from './report.ts';
+import { summarise } from './statistics.ts';
 
 interface Pair<T> {
   readonly ours: Sample;
@@ -37,11 +40,47 @@ export async function measureCreatesAndDeletes(
   pauses: Pauses,
   n: number,
 ): Promise<CreatesAndDeletes> {
-  const baseline = await Baseline.open(installation.engine);
+  const made = await createInTurns(installation, product, pauses, n);
+  return { creates: made.creates, deletes: await made.deleteInTurns(product, pauses) };
+}
+
+/** Environments that both sides have made, and that are still there. */
+export interface Made {
+  readonly creates: CreatesAndDeletes['creates'];
+  /** All of them go, whatever fails; the neighbour of the probes too. */
+  deleteInTurns(product: Product, pauses: Pauses): Promise<CreatesAndDeletes['deletes']>;
+}
+
+export async function createInTurns(
+  installation: Installation,
+  product: Product,
+  pauses: Pauses,
+  n: number,
+): Promise<Made> {
   const run = randomBytes(4).toString('hex');
   const neighbour = await product.create(`bench-${run}-neighbour`);
   const creates: Pair<[BaselineEnvironment, Steps]>[] = [];
-  const deletes: Pair<Steps>[] = [];
+  const deleteInTurns: Made['deleteInTurns'] = async (by, between) => {
+    const baseline = await Baseline.open(installation.engine);
+    const deletes: Pair<Steps>[] = [];
+    try {
+      await baseline.settle();
+      for (const [round, made] of creates.entries()) {
+        const ours = (): Promise<Sample> => by.delete(made.ours.environmentId);
+        deletes.push(await inTurns(round, between, ours, () => baseline.delete(made.baseline[0])));
+      }
+      return deletes.slice(WARM_UP_ROUNDS);
+    } finally {
+      // None after a run that went through; a running installation is left without anything of ours.
+      for (const left of creates.slice(deletes.length)) {
+        await baseline.delete(left.baseline[0]).catch(() => undefined);
+        await by.delete(left.ours.environmentId).catch(() => undefined);
+      }
+      await baseline.close();
+      await by.delete(neighbour.environmentId);
+    }
+  };
+  const baseline = await Baseline.open(installation.engine);
   try {
     const closed = [...NEVER_REACHED, environmentNames(`bench-${run}-neighbour`, neighbour.environmentId).database];
     for (let round = 0; round < WARM_UP_ROUNDS + n; round += 1) {
@@ -50,24 +89,33 @@ export async function measureCreatesAndDeletes(
       creates.push(await inTurns(round, pauses, ours, () => baseline.create(name, closed)));
       if (round === 0) await expectSame(installation, name, creates[0]);
     }
-    await baseline.settle();
-    for (const [round, made] of creates.entries()) {
-      const ours = (): Promise<Sample> => product.delete(made.ours.environmentId);
-      deletes.push(await inTurns(round, pauses, ours, () => baseline.delete(made.baseline[0])));
-    }
-    return {
-      creates: creates.slice(WARM_UP_ROUNDS).map((pair) => ({ ...pair, baseline: pair.baseline[1] })),
-      deletes: deletes.slice(WARM_UP_ROUNDS),
-    };
+  } catch (error) {
+    await deleteInTurns(product, pauses).catch(() => undefined);
+    throw error;
   } finally {
-    // None after a run that went through; a running installation is left without anything of ours.
-    for (const left of creates.slice(deletes.length)) {
-      await baseline.delete(left.baseline[0]).catch(() => undefined);
-      await product.delete(left.ours.environmentId).catch(() => undefined);
-    }
     await baseline.close();
-    await product.delete(neighbour.environmentId);
   }
+  return {
+    creates: creates.slice(WARM_UP_ROUNDS).map((pair) => ({ ...pair, baseline: pair.baseline[1] })),
+    deleteInTurns,
+  };
+}
+
+/**
+ * Not in turns, since there are many or few at a time: what the baseline did meanwhile says how far to trust it.
+ * @param many creates while there are many of something; `few` those before
+ */
+export function createsAgainst(
+  what: Pick<Measure, 'name' | 'goal'>,
+  note: string,
+  many: CreatesAndDeletes['creates'],
+  few: CreatesAndDeletes['creates'],
+): Measure {
+  const ours = (pairs: CreatesAndDeletes['creates']): readonly number[] =>
+    pairs.map(({ ours: sample }) => sample.endedAt - sample.sentAt);
+  const meanwhile = [few, many].map((pairs) => summarise(pairs.map(({ baselineMs }) => baselineMs)).median.toFixed(0));
+  const trust = `the baseline, which has none, went from ${meanwhile.join(' to ')} ms meanwhile`;
+  return against({ ...what, unit: 'ms', note: `${note}; ${trust}` }, ours(many), 'the creates before', ours(few));
 }
 
 async function expectSame(

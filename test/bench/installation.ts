@@ -13,8 +13,12 @@ export interface Installation {
   readonly engine: EngineInUse;
   /** Made for this run: it may be filled up, and gets a trigger that tells when an operation ends. */
   readonly isPrivate: boolean;
-  /** Starts again what the bench has stopped, by the set-up's own means. */
+  /** Starts again what the bench has stopped, by the set-up's own means: `npm start`. */
   restore(): Promise<void>;
+  /** The same for the daemon, catalog and broker alone. */
+  restoreStack(): Promise<void>;
+  /** `npm stop`. */
+  stop(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -24,7 +28,12 @@ interface TestStack {
   takeDownPrivateStack(): Promise<void>;
 }
 interface LocalStack {
-  bringUp(where: { readonly home: string }): Promise<unknown>;
+  bringUp(where: Where): Promise<unknown>;
+  bringUpStack(where: Where): Promise<unknown>;
+  takeDown(where: Where): Promise<void>;
+}
+interface Where {
+  readonly home: string;
 }
 
 export async function openInstallation(home: string | undefined): Promise<Installation> {
@@ -35,6 +44,7 @@ export async function openInstallation(home: string | undefined): Promise<Instal
   try {
     const settings = loadSettings(home ?? (await tests.bringUpPrivateStack()));
     if (settings.apiKey === undefined) throw new Error(`${settings.paths.localEnv} holds no SUREFOOT_API_KEY`);
+    const where: Where = { home: settings.home };
     const catalog = Catalog.open({
       url: settings.catalogUrl,
       applicationName: 'surefoot bench',
@@ -47,8 +57,12 @@ export async function openInstallation(home: string | undefined): Promise<Instal
       engine: await readyEngine(settings, catalog),
       isPrivate,
       restore: async () => {
-        await local.bringUp({ home: settings.home });
+        await local.bringUp(where);
       },
+      restoreStack: async () => {
+        await local.bringUpStack(where);
+      },
+      stop: () => local.takeDown(where),
       close: async () => {
         await catalog.close();
         if (isPrivate) await tests.takeDownPrivateStack();

@@ -1,10 +1,11 @@
-// `npm run bench [-- --json FILE] [--n 30] [--home DIR] [--large]`: DESIGN §13, measured. See docs/BENCH.md.
+// `npm run bench [-- --json FILE] [--n 30] [--home DIR] [--large]`: DESIGN §13, measured; `--services N [--networks M]`: what
+// a host holds of environments with services. See docs/BENCH.md.
 import { writeFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import type { Settings } from '#settings';
 import { measureConnectionTime } from './connection-time.ts';
 import type { CreatesAndDeletes } from './create-and-delete.ts';
-import { measureCreatesAndDeletes } from './create-and-delete.ts';
+import { createsAgainst, measureCreatesAndDeletes } from './create-and-delete.ts';
 import { countEnvironments, fillCatalog } from './filler.ts';
 import { measureGatewayReads } from './gateway-reads.ts';
 import type { Installation } from './installation.ts';
@@ -15,9 +16,10 @@ import { Pauses } from './pauses.ts';
 import { memoryMb, restartWorker } from './processes.ts';
 import { Product } from './product.ts';
 import { RecordTimes } from './record-times.ts';
-import type { Goal, Measure, Phase, Report, Unmeasured } from './report.ts';
-import { against, alone, beside, machine, renderMeasures, renderPhases } from './report.ts';
-import { summarise } from './statistics.ts';
+import type { Goal, Measure, Report, Unmeasured } from './report.ts';
+import { alone, beside, machine, renderMeasures, renderPhases } from './report.ts';
+import { Run } from './run.ts';
+import { measureServices } from './services.ts';
 import { phasesOf } from './where-time-goes.ts';
 
 const MANY = 10_000;
@@ -36,7 +38,10 @@ async function bench(options: Options): Promise<void> {
   const before = machine();
   const installation = await openInstallation(options.home);
   try {
-    const { measures, phases, failures, pauses } = await measureAll(installation, options);
+    const { services } = options;
+    const { measures, phases, failures, pauses } = await (services === undefined
+      ? measureAll(installation, options)
+      : measureServices(installation, { ...options, services }));
     const report: Report = {
       machine: before,
       command: options.command,
@@ -51,24 +56,6 @@ async function bench(options: Options): Promise<void> {
     if (failures.length > 0) process.exitCode = 1;
   } finally {
     await installation.close();
-  }
-}
-
-class Run {
-  readonly measures: (Measure | Unmeasured)[] = [];
-  readonly phases: Record<string, readonly Phase[]> = {};
-  readonly failures: string[] = [];
-  pauses: Report['pauses'] = { busy: 0, syncMs: { n: 0, median: 0, q1: 0, q3: 0 } };
-
-  /** One part of the bench: when it fails, what the others have found is still told. */
-  async part<T>(name: string, work: () => Promise<T>): Promise<T | undefined> {
-    console.log(`  ${name}`);
-    try {
-      return await work();
-    } catch (error) {
-      this.failures.push(`${name}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
-      return undefined;
-    }
   }
 }
 
@@ -106,7 +93,15 @@ async function measureAll(installation: Installation, { n, large }: Options): Pr
         await fillCatalog(catalog, engine, MANY);
         const { creates } = await measureCreatesAndDeletes(installation, product, pauses, n);
         phases['create, 10,000 environments'] = phasesOf(creates);
-        if (few !== undefined) measures.push(manyAgainstFew(creates, few));
+        if (few !== undefined)
+          measures.push(
+            createsAgainst(
+              { name: 'create, 10,000 environments against 10', goal: { of: 'ratio', atMost: 1.5 } },
+              'in the catalog only',
+              creates,
+              few,
+            ),
+          );
       });
     await run.part('memory after the run', async () => measures.push(await measureMemory(settings, 'after the run')));
     await run.part('worker restarts', async () => measures.push(await measureRestart(installation)));
@@ -146,24 +141,6 @@ function compared(name: string, pairs: CreatesAndDeletes['creates']): readonly M
       baseline,
     ),
   ];
-}
-
-/** Not in turns, since the catalog has many or few: what the baseline did meanwhile says how far to trust it. */
-function manyAgainstFew(many: CreatesAndDeletes['creates'], few: CreatesAndDeletes['creates']): Measure {
-  const ours = (pairs: CreatesAndDeletes['creates']): readonly number[] =>
-    pairs.map(({ ours: sample }) => sample.endedAt - sample.sentAt);
-  const meanwhile = [few, many].map((pairs) => summarise(pairs.map(({ baselineMs }) => baselineMs)).median.toFixed(0));
-  return against(
-    {
-      name: 'create, 10,000 environments against 10',
-      unit: 'ms',
-      goal: { of: 'ratio', atMost: 1.5 },
-      note: `in the catalog only; the baseline, which has none, went from ${meanwhile.join(' to ')} ms meanwhile`,
-    },
-    ours(many),
-    'the creates before',
-    ours(few),
-  );
 }
 
 async function measureMemory(settings: Settings, when: string): Promise<Measure> {

@@ -9,6 +9,10 @@ export interface Options {
   readonly home: string | undefined;
   /** Also measure against ten thousand environments' roles in the engine. */
   readonly large: boolean;
+  /** Instead of all else: what a host holds of environments with a service each, with this many of them. */
+  readonly services: number | undefined;
+  /** With `services`: up to how many networks the engine joins; by default as many as a host takes. */
+  readonly networks: number | undefined;
   /** As typed, for the record. */
   readonly command: string;
 }
@@ -22,15 +26,31 @@ export function parseOptions(args: readonly string[]): Options {
       n: { type: 'string', default: '30' },
       home: { type: 'string' },
       large: { type: 'boolean', default: false },
+      services: { type: 'string' },
+      networks: { type: 'string' },
     },
   });
   const n = Number(values.n);
   if (!Number.isInteger(n) || n < 2) throw new Error('--n is a whole number from 2 up; a verdict wants 30 or more');
+  const services = amount('--services', values.services);
+  const networks = amount('--networks', values.networks);
+  if (services !== undefined && (values.home !== undefined || values.large))
+    throw new Error('--services stops and starts a whole installation: it goes with neither --home nor --large');
+  if (networks !== undefined && services === undefined) throw new Error('--networks goes with --services');
   return {
     json: values.json,
     n,
     home: values.home,
     large: values.large,
+    services,
+    networks,
     command: ['npm run bench', ...(args.length === 0 ? [] : ['--', ...args])].join(' '),
   };
+}
+
+function amount(option: string, value: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const number = Number(value);
+  if (!Number.isInteger(number) || number < 2) throw new Error(`${option} is a whole number from 2 up`);
+  return number;
 }

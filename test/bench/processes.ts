@@ -19,7 +19,7 @@ export function memoryMb(settings: Settings): ReadonlyMap<string, number> {
   return new Map([...pids].map(([name, pid]) => [name, proportionalMb(pid)]));
 }
 
-function proportionalMb(pid: number): number {
+export function proportionalMb(pid: number): number {
   const found = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'));
   if (found?.[1] === undefined) throw new Error(`/proc/${pid}/smaps_rollup tells no Pss`);
   return Number(found[1]) / 1024;
@@ -94,7 +94,7 @@ async function stop(pid: number): Promise<void> {
 }
 
 /** A process that has ended stays a zombie until its parent has noticed. */
-function hasEnded(pid: number): boolean {
+export function hasEnded(pid: number): boolean {
   try {
     return /^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
   } catch {

@@ -37,6 +37,14 @@ export interface Sample {
   readonly effects: readonly EffectTimes[];
 }
 
+/** One that does nothing, of an image that every host has. */
+export interface SmallService {
+  readonly name: string;
+  readonly image: string;
+  readonly command: readonly string[];
+  readonly limits: { readonly memory: string };
+}
+
 interface Operation {
   readonly id: string;
   readonly environmentId: string;
@@ -53,6 +61,7 @@ interface Credentials {
   }[];
 }
 
+const CREATE = '/v1/projects/default/environments';
 const CHANNEL = 'surefoot_bench';
 const ENDED = ['succeeded', 'failed', 'cancelled', 'blocked'];
 const POLL_MS = 2;
@@ -106,8 +115,14 @@ export class Product {
     await this.#listener?.end();
   }
 
-  create(name: string): Promise<Sample> {
-    return this.#measure('POST', '/v1/projects/default/environments', { name });
+  create(name: string, services?: readonly SmallService[]): Promise<Sample> {
+    return this.#measure('POST', CREATE, { name, ...(services === undefined ? {} : { services }) });
+  }
+
+  /** A create that is to be refused: the code of the refusal. */
+  async refusal(name: string, services: readonly SmallService[]): Promise<string | undefined> {
+    const { status, text } = await this.#ask('POST', CREATE, { name, services });
+    return status === 202 ? undefined : (JSON.parse(text) as { code?: string }).code;
   }
 
   delete(environmentId: string): Promise<Sample> {
@@ -136,6 +151,16 @@ export class Product {
   }
 
   async #call<Answer>(method: 'GET' | 'POST' | 'DELETE', path: string, body?: object): Promise<Answer> {
+    const { status, text } = await this.#ask(method, path, body);
+    if (status !== 200 && status !== 202) throw new Error(`${method} ${path} was answered ${status}: ${text}`);
+    return JSON.parse(text) as Answer;
+  }
+
+  async #ask(
+    method: 'GET' | 'POST' | 'DELETE',
+    path: string,
+    body?: object,
+  ): Promise<{ readonly status: number; readonly text: string }> {
     const text = body === undefined ? undefined : JSON.stringify(body);
     const sent = request(`${this.#url}${path}`, {
       method,
@@ -150,9 +175,7 @@ export class Product {
     sent.end(text);
     const [response] = (await once(sent, 'response')) as [IncomingMessage];
     const answer = Buffer.concat((await response.toArray()) as Buffer[]).toString();
-    if (response.statusCode !== 200 && response.statusCode !== 202)
-      throw new Error(`${method} ${path} was answered ${response.statusCode ?? ''}: ${answer}`);
-    return JSON.parse(answer) as Answer;
+    return { status: response.statusCode ?? 0, text: answer };
   }
 
   async #endOf(operationId: string): Promise<number> {

@@ -11,7 +11,7 @@ export interface Goal {
 
 export interface Measure extends Summary {
   readonly name: string;
-  readonly unit: 'ms' | 'MB' | 'requests/s';
+  readonly unit: 'ms' | 'MB' | 'requests/s' | 'count';
   readonly baseline?: Summary & { readonly name: string };
   /** Of the medians. */
   readonly ratio?: number;
@@ -77,6 +77,16 @@ export function alone(what: Pick<Measure, 'name' | 'unit' | 'goal' | 'note'>, sa
   };
 }
 
+/** What there is of something, and what there was before. */
+export function grown(
+  what: Pick<Measure, 'name' | 'unit' | 'goal' | 'note'>,
+  sample: number,
+  baselineName: string,
+  before: number,
+): Measure {
+  return { ...alone(what, [sample]), baseline: { name: baselineName, ...summarise([before]) } };
+}
+
 /** A measure against another: the ratio is of the medians. */
 export function against(
   what: Pick<Measure, 'name' | 'unit' | 'goal' | 'note'>,
@@ -115,8 +125,8 @@ export function renderMeasures(measures: readonly (Measure | Unmeasured)[]): str
       : [
           measure.name,
           String(measure.n),
-          `${spread(measure)} ${measure.unit}`,
-          measure.baseline === undefined ? '' : spread(measure.baseline),
+          `${spread(measure, measure.unit)} ${measure.unit === 'count' ? '' : measure.unit}`,
+          measure.baseline === undefined ? '' : spread(measure.baseline, measure.unit),
           measure.ratio === undefined ? '' : `${measure.ratio.toFixed(2)} ×`,
           measure.goal === undefined ? '' : goalText(measure.goal),
           measure.met === undefined ? '' : measure.met ? 'met' : 'NOT MET',
@@ -143,8 +153,9 @@ function goalText({ of, atMost, atLeast }: Goal): string {
   return atMost === undefined ? `≥ ${atLeast ?? ''}${unit}` : `≤ ${atMost}${unit}`;
 }
 
-function spread({ median, q1, q3 }: Summary): string {
-  return `${short(median)} (${short(q1)}–${short(q3)})`;
+function spread({ n, median, q1, q3 }: Summary, unit?: Measure['unit']): string {
+  if (unit === 'count') return median.toFixed(0);
+  return n === 1 ? short(median) : `${short(median)} (${short(q1)}–${short(q3)})`;
 }
 
 function short(value: number): string {

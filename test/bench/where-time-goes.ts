@@ -26,6 +26,24 @@ export function phasesOf(pairs: Pairs): readonly Phase[] {
   });
 }
 
+/** The phases of operations beside those of others of their kind. */
+export function phasesBeside(samples: readonly Sample[], others: readonly Sample[]): readonly Phase[] {
+  const collect = (operations: readonly Sample[]): ReadonlyMap<string, readonly number[]> => {
+    const found = new Map<string, number[]>();
+    for (const sample of operations) for (const [phase, tookMs] of tile(sample)) add(found, phase, tookMs);
+    return found;
+  };
+  const baseline = collect(others);
+  return [...collect(samples)].map(([phase, tookMs]) => {
+    const beside = baseline.get(phase);
+    return {
+      phase,
+      ours: summarise(tookMs),
+      ...(beside === undefined ? {} : { baseline: summarise(beside) }),
+    };
+  });
+}
+
 /** Passwords and verifiers are made here too. */
 const ACCEPT = 'request to its transaction';
 
