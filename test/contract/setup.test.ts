@@ -153,7 +153,7 @@ test('what a host has for services follows its settings at each set-up, and no m
     one('select service_networks_max, service_address, service_ports::text from hosts');
   await setUp();
   expect(await hostServices()).toEqual({
-    service_networks_max: 400,
+    service_networks_max: 200,
     service_address: '127.0.0.1',
     service_ports: null,
   });

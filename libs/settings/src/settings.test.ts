@@ -47,7 +47,7 @@ describe('local.env', () => {
       networkPool: '10.213.0.0/16',
       servicePorts: undefined,
       serviceAddress: '127.0.0.1',
-      serviceNetworksMax: 400,
+      serviceNetworksMax: 200,
       logLevel: 'info',
     });
     expect(settings.paths.receipts).toBe(join(home, 'host', 'receipts'));

@@ -42,7 +42,11 @@ interface PortRange {
 }
 
 const NETWORK_POOL_DEFAULT = '10.213.0.0/16';
-const SERVICE_NETWORKS_MAX_DEFAULT = '400';
+/**
+ * Measured by `npm run bench -- --services` (docs/BENCH.md): the engine joins all of them again when it starts, one call to
+ * the daemon that is given up after 60 s. It took 3 s with 100, 20 s with 200 and 100 s with 400.
+ */
+const SERVICE_NETWORKS_MAX_DEFAULT = '200';
 
 /**
  * @param home SUREFOOT_HOME, an absolute path
