@@ -7,6 +7,7 @@
  * a bulk of that size is the bench's, not an engine's daily life.
  */
 import { readFile } from 'node:fs/promises';
+import pg from 'pg';
 import type { Client } from '#postgres';
 import { connectAdmin, connectLogin } from '#postgres';
 import type { EngineInUse } from './installation.ts';
@@ -27,7 +28,7 @@ export interface Login {
 }
 
 /** Milliseconds of each of fifty logins, one after the other, over TLS and the engine's published port. */
-export async function connections(engine: EngineInUse, login: Login): Promise<readonly number[]> {
+async function connections(engine: EngineInUse, login: Login): Promise<readonly number[]> {
   const ca = await readFile(engine.caFile, 'utf8');
   const samples: number[] = [];
   for (let connection = 0; connection < CONNECTIONS; connection += 1) {
@@ -35,6 +36,31 @@ export async function connections(engine: EngineInUse, login: Login): Promise<re
     const client = await connectLogin({ ...login, port: engine.port, ca });
     samples.push(performance.now() - startedAt);
     await client.end();
+  }
+  return samples;
+}
+
+/**
+ * The same in turns with logins to the catalog, whose container is on one network: what slows the machine down slows down
+ * both.
+ */
+export async function connectionsBesideCatalog(
+  engine: EngineInUse,
+  login: Login,
+  catalogUrl: string,
+): Promise<readonly { readonly engineMs: number; readonly catalogMs: number }[]> {
+  const ca = await readFile(engine.caFile, 'utf8');
+  const samples: { engineMs: number; catalogMs: number }[] = [];
+  for (let connection = 0; connection < CONNECTIONS; connection += 1) {
+    const startedAt = performance.now();
+    const client = await connectLogin({ ...login, port: engine.port, ca });
+    const inAt = performance.now();
+    await client.end();
+    const catalog = new pg.Client({ connectionString: catalogUrl });
+    const beganAt = performance.now();
+    await catalog.connect();
+    samples.push({ engineMs: inAt - startedAt, catalogMs: performance.now() - beganAt });
+    await catalog.end();
   }
   return samples;
 }

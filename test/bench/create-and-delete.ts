@@ -7,9 +7,6 @@ import type { Pauses } from './pauses.ts';
 import type { Product, Sample } from './product.ts';
 import { expectSameResult } from './same-result.ts';
 import { environmentNames } from '#kernel';
-import type { Measure } from './report.ts';
-import { against } from './report.ts';
-import { summarise } from './statistics.ts';
 
 interface Pair<T> {
   readonly ours: Sample;
@@ -99,23 +96,6 @@ export async function createInTurns(
     creates: creates.slice(WARM_UP_ROUNDS).map((pair) => ({ ...pair, baseline: pair.baseline[1] })),
     deleteInTurns,
   };
-}
-
-/**
- * Not in turns, since there are many or few at a time: what the baseline did meanwhile says how far to trust it.
- * @param many creates while there are many of something; `few` those before
- */
-export function createsAgainst(
-  what: Pick<Measure, 'name' | 'goal'>,
-  note: string,
-  many: CreatesAndDeletes['creates'],
-  few: CreatesAndDeletes['creates'],
-): Measure {
-  const ours = (pairs: CreatesAndDeletes['creates']): readonly number[] =>
-    pairs.map(({ ours: sample }) => sample.endedAt - sample.sentAt);
-  const meanwhile = [few, many].map((pairs) => summarise(pairs.map(({ baselineMs }) => baselineMs)).median.toFixed(0));
-  const trust = `the baseline, which has none, went from ${meanwhile.join(' to ')} ms meanwhile`;
-  return against({ ...what, unit: 'ms', note: `${note}; ${trust}` }, ours(many), 'the creates before', ours(few));
 }
 
 async function expectSame(

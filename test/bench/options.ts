@@ -32,8 +32,8 @@ export function parseOptions(args: readonly string[]): Options {
   });
   const n = Number(values.n);
   if (!Number.isInteger(n) || n < 2) throw new Error('--n is a whole number from 2 up; a verdict wants 30 or more');
-  const services = amount('--services', values.services);
-  const networks = amount('--networks', values.networks);
+  const services = amount('--services', values.services, 2);
+  const networks = amount('--networks', values.networks, 0);
   if (services !== undefined && (values.home !== undefined || values.large))
     throw new Error('--services stops and starts a whole installation: it goes with neither --home nor --large');
   if (networks !== undefined && services === undefined) throw new Error('--networks goes with --services');
@@ -48,9 +48,9 @@ export function parseOptions(args: readonly string[]): Options {
   };
 }
 
-function amount(option: string, value: string | undefined): number | undefined {
+function amount(option: string, value: string | undefined, least: number): number | undefined {
   if (value === undefined) return undefined;
   const number = Number(value);
-  if (!Number.isInteger(number) || number < 2) throw new Error(`${option} is a whole number from 2 up`);
+  if (!Number.isInteger(number) || number < least) throw new Error(`${option} is a whole number from ${least} up`);
   return number;
 }

@@ -11,7 +11,7 @@ export interface Goal {
 
 export interface Measure extends Summary {
   readonly name: string;
-  readonly unit: 'ms' | 'MB' | 'requests/s' | 'count';
+  readonly unit: 'ms' | 'MB' | 'requests/s' | '×' | 'count';
   readonly baseline?: Summary & { readonly name: string };
   /** Of the medians. */
   readonly ratio?: number;
