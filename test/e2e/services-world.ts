@@ -229,7 +229,14 @@ export function server(port: number, answer: string): readonly string[] {
     const [port, answer] = process.argv.slice(1);
     require('node:net').createServer((socket) => {
       socket.on('error', () => {});
-      socket.once('data', (asked) => { console.log(String(asked)); socket.end(answer); });
+      let asked = '';
+      // A request comes in pieces, as the network likes.
+      socket.on('data', (piece) => {
+        asked += piece;
+        if (!asked.includes('\\r\\n\\r\\n')) return;
+        console.log(asked);
+        socket.end(answer);
+      });
     }).listen(Number(port));`;
   return ['node', '-e', script, String(port), answer];
 }
