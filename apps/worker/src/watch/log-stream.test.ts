@@ -162,8 +162,18 @@ describe('a log that is followed', () => {
     world.containers = [container(), later];
     const done = world.run();
     await world.end();
+    await passes(4_000);
     await done;
     expect(world.told.at(-1)).toMatchObject({ end });
+  });
+
+  test('whose container is said to have stopped only a moment after its stream has ended is stopped', async () => {
+    world.containers = [container(), container(), container(), container({ running: false })];
+    const done = world.run();
+    await world.end();
+    await passes(1_000);
+    await done;
+    expect(world.told.at(-1)).toMatchObject({ end: 'stopped' });
   });
 
   test.each([

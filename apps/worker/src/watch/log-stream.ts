@@ -19,6 +19,9 @@ export type Send = (answer: LogAnswer, bytes: number) => Promise<boolean>;
 
 /** Lines wait for each other this long. */
 const BATCH_MS = 200;
+/** Of a container whose log has ended: three seconds in all. */
+const LOOKS_AT_END = 11;
+const LOOK_PAUSE_MS = 300;
 /** Well below what the reader takes for silence. */
 const SIGN_OF_LIFE_MS = 4_000;
 
@@ -169,12 +172,18 @@ export function inTime<T>(work: Promise<T>, milliseconds: number): Promise<T | u
   });
 }
 
-/** A daemon that is stopped in an orderly way ends a log like a container that stops. */
+/**
+ * A daemon that is stopped in an orderly way ends a log like a container that stops. Of one that stops it ends the log first,
+ * and says a moment later that it has stopped.
+ */
 async function whyItEnded(daemon: LogSource['daemon'], { Id, State }: ContainerInfo): Promise<LogEnd> {
   try {
-    const now = await daemon.container(Id);
-    const stillRuns = now?.State.Running === true && now.State.StartedAt === State.StartedAt;
-    return stillRuns ? 'daemon_unreachable' : 'stopped';
+    for (let look = 0; look < LOOKS_AT_END; look += 1) {
+      if (look > 0) await new Promise((resolve) => setTimeout(resolve, LOOK_PAUSE_MS));
+      const now = await daemon.container(Id);
+      if (now?.State.Running !== true || now.State.StartedAt !== State.StartedAt) return 'stopped';
+    }
+    return 'daemon_unreachable';
   } catch (error) {
     if (!isDaemonError(error)) throw error;
     return 'daemon_unreachable';
