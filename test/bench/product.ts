@@ -92,6 +92,8 @@ export class Product {
     this.#catalog = installation.catalog;
     this.#records = records;
     this.#listener = listener;
+    // An interrupted run takes the catalog down while this listens: what waits for an end gives up by itself.
+    listener?.on('error', () => undefined);
     listener?.on('notification', ({ payload }) => {
       this.#ends.set(payload ?? '', now());
       this.#onEnd();
